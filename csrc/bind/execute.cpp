@@ -1,0 +1,108 @@
+#include "bind/execute.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "bind/descr.hpp"
+#include "bind/errors.hpp"
+#include "host/copy.hpp"
+
+namespace ferry::bind {
+namespace {
+
+constexpr std::int64_t release_gil_above_nbytes = 32 * 1024;
+
+class GilReleased {
+ public:
+  explicit GilReleased(bool release) : state_(release ? PyEval_SaveThread() : nullptr) {}
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+  ~GilReleased() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+std::string index_text(const Extents& shape, std::int64_t flat) {
+  Extents index(shape.size());
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    index[i] = flat % shape[i];
+    flat /= shape[i];
+  }
+  std::string text = "(";
+  for (int i = 0; i < index.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(index[i]);
+  return text + (index.size() == 1 ? ",)" : ")");
+}
+
+PyArrayObject* as_array(const PyRef& ref) { return reinterpret_cast<PyArrayObject*>(ref.get()); }
+
+PyRef new_array(const Decision& decision) {
+  PyArray_Descr* descr = descr_of(decision.result_dtype);
+  Py_INCREF(descr);
+  PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, decision.shape.size(), decision.shape.data(),
+                                             decision.strides.data(), nullptr, 0, nullptr));
+  return array;
+}
+
+}  // namespace
+
+PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
+  PyArray_Descr* descr = descr_of(label);
+  Py_INCREF(descr);
+  const int flags = writable ? NPY_ARRAY_WRITEABLE : 0;
+  PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, ref.layout.ndim(), ref.layout.shape.data(),
+                                             ref.layout.strides.data(), ref.data, flags, nullptr));
+  if (PyArray_SetBaseObject(as_array(array), base.release()) != 0) throw PythonErrorSet{};
+  return array;
+}
+
+void copy_checked(const TensorRef& destination, const TensorRef& source, bool check_values) {
+  const std::int64_t nbytes = element_count(destination.layout.shape).value_or(0) * destination.layout.itemsize;
+  std::optional<Mismatch> mismatch;
+  {
+    const GilReleased released(nbytes >= release_gil_above_nbytes);
+    if (check_values) {
+      mismatch = copy_same_value(destination, source);
+    } else {
+      copy(destination, source);
+    }
+  }
+  if (mismatch) {
+    const Extents& shape =
+        info(source.dtype).elements_per_item > 1 ? destination.layout.shape : source.layout.shape;
+    throw Error(ErrorKind::precision_loss, summary(source) + ", casting=\"same_value\"",
+                "the value at index " + index_text(shape, mismatch->index) + " is not a value of " +
+                    std::string(info(destination.dtype).name),
+                "choose a wider dtype, or pass casting=\"unsafe\" to accept the change");
+  }
+}
+
+void warn_about_extension(DType dtype) {
+  static bool warned = false;
+  if (warned) return;
+  warned = true;
+  const PyRef errors = checked(PyImport_ImportModule("tensorferry._errors"));
+  const PyRef category = checked(PyObject_GetAttrString(errors.get(), "ExtensionDTypeWarning"));
+  const std::string text =
+      "the result has dtype " + std::string(info(dtype).name) +
+      " from ml_dtypes, whose sums and means round at every step (the mean of 1,000 ones in bfloat16 is 0.256); pass "
+      "dtype=\"numpy\" for a native dtype that holds every value, or dtype=\"bits\" for the raw bits";
+  if (PyErr_WarnEx(category.get(), text.c_str(), 1) != 0) throw PythonErrorSet{};
+}
+
+PyRef execute(const Source& source, const Decision& decision, PyArrayObject* destination) {
+  if (decision.path != Path::copy) {
+    return array_over(source.ref, decision.result_dtype, decision.writable && !source.ref.read_only, source.owner);
+  }
+  PyRef result = destination != nullptr ? PyRef::borrow(reinterpret_cast<PyObject*>(destination)) : new_array(decision);
+  TensorRef target = *describe_array(as_array(result));
+  target.dtype = decision.value_dtype;  // dtype="bits" copies values and labels the result by its bits
+  target.layout.itemsize = info(decision.value_dtype).itemsize;
+  copy_checked(target, source.ref, decision.checks_values);
+  if (!decision.writable) PyArray_CLEARFLAGS(as_array(result), NPY_ARRAY_WRITEABLE);
+  return result;
+}
+
+}  // namespace ferry::bind

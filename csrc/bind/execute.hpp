@@ -1,0 +1,21 @@
+// Carries out a decision: makes the array, shares or copies.
+#pragma once
+
+#include "bind/source.hpp"
+#include "transfer/plan.hpp"
+
+namespace ferry::bind {
+
+// A new ndarray as `decision` says; `destination` (or nullptr) is the array to fill and is returned itself.
+PyRef execute(const Source& source, const Decision& decision, PyArrayObject* destination = nullptr);
+
+// An array over existing memory, read-only unless `writable`; `base` keeps the memory alive.
+PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base);
+
+// Copies with the GIL released when there is much to do. Throws Error(precision_loss) naming the first index.
+void copy_checked(const TensorRef& destination, const TensorRef& source, bool check_values);
+
+// Warns once per process that ml_dtypes arithmetic surprises.
+void warn_about_extension(DType dtype);
+
+}  // namespace ferry::bind

@@ -1,0 +1,131 @@
+// One walk over a nest of tensors.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "bind/errors.hpp"
+#include "bind/numpy_api.hpp"
+#include "bind/to_numpy.hpp"
+
+namespace ferry::bind {
+namespace {
+
+PyObject* python_function(const char* module_name, const char* name) {
+  const PyRef module = checked(PyImport_ImportModule(module_name));
+  return checked(PyObject_GetAttrString(module.get(), name)).release();
+}
+
+// None, numbers and text are never arrays; the commonest leaves besides tensors.
+bool passes_through(PyObject* leaf) noexcept {
+  return leaf == Py_None || PyUnicode_CheckExact(leaf) || PyFloat_CheckExact(leaf) || PyLong_CheckExact(leaf) ||
+         PyBool_Check(leaf) || PyBytes_CheckExact(leaf);
+}
+
+class Walk {
+ public:
+  explicit Walk(const ToNumpyArguments& arguments) : arguments_(arguments) {}
+
+  PyRef convert(PyObject* node) {
+    if (passes_through(node)) return PyRef::borrow(node);
+    if (!is_plain_container(node)) {
+      if (const auto found = done_.find(node); found != done_.end()) return found->second.array;
+      if (PyRef array = leaf_to_numpy(node, arguments_)) return remember(node, std::move(array));
+    }
+    return descend(node);
+  }
+
+ private:
+  struct Converted {
+    PyRef leaf;  // keeps the address from being reused
+    PyRef array;
+  };
+
+  PyRef remember(PyObject* leaf, PyRef array) {
+    done_.emplace(leaf, Converted{PyRef::borrow(leaf), array});
+    return array;
+  }
+
+  PyRef descend(PyObject* node) {
+    if (Py_EnterRecursiveCall(" while converting a nest") != 0) throw PythonErrorSet{};
+    struct Leave {
+      ~Leave() { Py_LeaveRecursiveCall(); }
+    } leave;
+    if (!open_.insert(node).second) {
+      throw Error(ErrorKind::layout, "a nest that contains itself", "a container is one of its own descendants",
+                  "break the cycle before converting");
+    }
+    PyRef result = PyDict_CheckExact(node)    ? convert_dict(node)
+                   : PyList_CheckExact(node)  ? convert_list(node)
+                   : PyTuple_CheckExact(node) ? convert_tuple(node)
+                                              : convert_other(node);
+    open_.erase(node);
+    return result;
+  }
+
+  PyRef convert_dict(PyObject* node) {
+    PyRef result = checked(PyDict_Copy(node));  // keeps the order of the keys
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(node, &position, &key, &value) != 0) {
+      const PyRef held = PyRef::borrow(value);
+      const PyRef converted = convert(value);
+      if (PyDict_SetItem(result.get(), key, converted.get()) != 0) throw PythonErrorSet{};
+    }
+    return result;
+  }
+
+  PyRef convert_list(PyObject* node) {
+    PyRef result = checked(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(node); ++i) {
+      const PyRef held = PyRef::borrow(PyList_GET_ITEM(node, i));
+      const PyRef converted = convert(held.get());
+      if (PyList_Append(result.get(), converted.get()) != 0) throw PythonErrorSet{};
+    }
+    return result;
+  }
+
+  PyRef convert_tuple(PyObject* node) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(node);
+    PyRef result = checked(PyTuple_New(size));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyTuple_SET_ITEM(result.get(), i, convert(PyTuple_GET_ITEM(node, i)).release());
+    }
+    return result;
+  }
+
+  // Python knows the other kinds of node and of leaf: open_node(x) is None for a leaf, else (children, rebuild).
+  PyRef convert_other(PyObject* node) {
+    static PyObject* open_node = python_function("tensorferry._nest", "open_node");
+    const PyRef opened = checked(PyObject_CallOneArg(open_node, node));
+    if (opened.get() == Py_None) return remember(node, convert_odd_leaf(node));
+    PyObject* children = PyTuple_GetItem(opened.get(), 0);
+    PyObject* rebuild = PyTuple_GetItem(opened.get(), 1);
+    if (children == nullptr || rebuild == nullptr || !PyList_CheckExact(children)) throw PythonErrorSet{};
+    const PyRef converted = convert_list(children);
+    return checked(PyObject_CallOneArg(rebuild, converted.get()));
+  }
+
+  PyRef convert_odd_leaf(PyObject* leaf) {
+    static PyObject* convert_leaf = python_function("tensorferry._to_numpy", "convert_leaf");
+    const Request& request = arguments_.request;
+    PyObject* copy = request.copy == CopyPolicy::always  ? Py_True
+                     : request.copy == CopyPolicy::never ? Py_False
+                                                         : Py_None;
+    const char order[2] = {"KCFA"[static_cast<int>(request.order)], '\0'};
+    return checked(PyObject_CallFunction(convert_leaf, "OOs", leaf, copy, order));
+  }
+
+  const ToNumpyArguments& arguments_;
+  std::unordered_map<PyObject*, Converted> done_;
+  std::unordered_set<PyObject*> open_;  // containers between the root and here
+};
+
+}  // namespace
+
+bool is_plain_container(PyObject* object) noexcept {
+  return PyDict_CheckExact(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object);
+}
+
+PyRef nest_to_numpy(PyObject* nest, const ToNumpyArguments& arguments) { return Walk(arguments).convert(nest); }
+
+}  // namespace ferry::bind

@@ -1,0 +1,14 @@
+// The parts of the module that are not hot; each register_*.cpp defines one.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace ferry::bind {
+
+void register_errors();
+void register_dtypes(pybind11::module_& module);
+void register_source(pybind11::module_& module);
+void register_plan(pybind11::module_& module);
+void register_build_info(pybind11::module_& module);
+
+}  // namespace ferry::bind

@@ -1,0 +1,100 @@
+#include "bind/to_numpy.hpp"
+
+#include <array>
+#include <string>
+
+#include "bind/errors.hpp"
+#include "bind/keywords.hpp"
+#include "bind/numpy_api.hpp"
+
+namespace ferry::bind {
+namespace {
+
+KeywordParser<7> keywords{{"copy", "dtype", "casting", "order", "out", "stream", "pinned"}};
+
+bool equals(PyObject* text, const char* expected) {
+  return PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, expected) == 0;
+}
+
+// Fills `request` for what the hot path can do alone; everything else, mistakes included, is Python's.
+void interpret(ToNumpyArguments& arguments) {
+  const bool only_copy_and_order = arguments.dtype == Py_None && arguments.out == Py_None &&
+                                   arguments.stream == Py_None && arguments.casting == nullptr &&
+                                   arguments.pinned == nullptr;
+  Request& request = arguments.request;
+  bool understood = only_copy_and_order;
+  if (arguments.copy == Py_True) {
+    request.copy = CopyPolicy::always;
+  } else if (arguments.copy == Py_False) {
+    request.copy = CopyPolicy::never;
+  } else if (arguments.copy != Py_None) {
+    understood = false;
+  }
+  if (arguments.order != nullptr) {
+    if (equals(arguments.order, "C")) {
+      request.order = Order::c;
+    } else if (equals(arguments.order, "F")) {
+      request.order = Order::fortran;
+    } else if (equals(arguments.order, "A")) {
+      request.order = Order::any;
+    } else if (!equals(arguments.order, "K")) {
+      understood = false;
+    }
+  }
+  arguments.is_simple = understood;
+}
+
+PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
+  static PyObject* convert = nullptr;
+  if (convert == nullptr) {
+    const PyRef module = checked(PyImport_ImportModule("tensorferry._to_numpy"));
+    convert = checked(PyObject_GetAttrString(module.get(), "convert")).release();
+  }
+  const PyRef casting = arguments.casting != nullptr ? PyRef::borrow(arguments.casting)
+                                                     : checked(PyUnicode_InternFromString("same_kind"));
+  const PyRef order =
+      arguments.order != nullptr ? PyRef::borrow(arguments.order) : checked(PyUnicode_InternFromString("K"));
+  const PyRef pinned =
+      arguments.pinned != nullptr ? PyRef::borrow(arguments.pinned) : checked(PyUnicode_InternFromString("auto"));
+  const std::array<PyObject*, 8> call{x,           arguments.copy, arguments.dtype,  casting.get(),
+                                      order.get(), arguments.out,  arguments.stream, pinned.get()};
+  return PyObject_Vectorcall(convert, call.data(), call.size(), nullptr);
+}
+
+}  // namespace
+
+const char to_numpy_doc[] =
+    "to_numpy($module, x, /, *, copy=None, dtype=None, casting='same_kind', order='K', out=None, stream=None, "
+    "pinned='auto')\n--\n\n"
+    "Convert a tensor, or a nest of tensors, to NumPy.";
+
+PyRef leaf_to_numpy(PyObject* leaf, const ToNumpyArguments& arguments) {
+  if (const FastType* type = fast_type(Py_TYPE(leaf)); type != nullptr && type->is_torch) {
+    return torch_leaf(leaf, *type, arguments);
+  }
+  const Request& request = arguments.request;
+  if (PyArray_CheckExact(leaf) && request.copy != CopyPolicy::always && request.order == Order::keep) {
+    return PyRef::borrow(leaf);
+  }
+  return {};
+}
+
+PyObject* to_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) noexcept {
+  return guarded([&]() -> PyObject* {
+    ToNumpyArguments arguments;
+    PyObject* x = positional_argument("to_numpy", args, nargs);
+    if (keyword_names != nullptr) {
+      std::array<PyObject**, 7> slots{&arguments.copy, &arguments.dtype,  &arguments.casting, &arguments.order,
+                                      &arguments.out,  &arguments.stream, &arguments.pinned};
+      keywords.read("to_numpy", args + nargs, keyword_names, slots);
+      interpret(arguments);
+    }
+    if (arguments.is_simple) {
+      if (PyRef array = leaf_to_numpy(x, arguments)) return array.release();
+      if (is_plain_container(x)) return nest_to_numpy(x, arguments).release();
+    }
+    return convert_in_python(x, arguments);
+  });
+}
+
+}  // namespace ferry::bind

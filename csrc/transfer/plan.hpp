@@ -1,0 +1,93 @@
+// Which way a conversion takes: one pure function of what the source is and what was asked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tensor_ref.hpp"
+#include "transfer/casting.hpp"
+
+namespace ferry {
+
+enum class Target : std::uint8_t { numpy, torch };
+enum class CopyPolicy : std::uint8_t { if_needed, always, never, lazy };
+enum class DTypeChoice : std::uint8_t { keep, native, bits, named };
+enum class ReadOnlyPolicy : std::uint8_t { copy, share, raise };
+enum class Path : std::uint8_t { view, lazy, copy };
+
+// Everything that makes sharing impossible; several may hold at once.
+enum class Cause : std::uint32_t {
+  requested = 1U << 0,
+  destination = 1U << 1,
+  no_memory = 1U << 2,
+  conjugated = 1U << 3,
+  negated = 1U << 4,
+  byte_order = 1U << 5,
+  cast = 1U << 6,
+  unpack = 1U << 7,
+  pack = 1U << 8,
+  widen = 1U << 9,
+  order = 1U << 10,
+  read_only = 1U << 11,
+  negative_stride = 1U << 12,
+  misaligned = 1U << 13,
+  overlapping = 1U << 14,
+};
+
+class Causes {
+ public:
+  void add(Cause cause, bool condition = true) noexcept {
+    if (condition) bits_ |= static_cast<std::uint32_t>(cause);
+  }
+  [[nodiscard]] bool has(Cause cause) const noexcept { return (bits_ & static_cast<std::uint32_t>(cause)) != 0; }
+  [[nodiscard]] bool any() const noexcept { return bits_ != 0; }
+  // One clause each, in the order above.
+  [[nodiscard]] std::vector<std::string> explain() const;
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+struct Request {
+  Target target = Target::numpy;
+  CopyPolicy copy = CopyPolicy::if_needed;
+  DTypeChoice dtype_choice = DTypeChoice::keep;
+  DType dtype = DType::uint8;  // for DTypeChoice::named
+  Casting casting = Casting::same_kind;
+  Order order = Order::keep;
+  ReadOnlyPolicy read_only = ReadOnlyPolicy::copy;  // for Target::torch
+  bool into_destination = false;                    // out= was given
+  bool no_memory = false;                           // the source is all zeros and has no storage
+  bool lazy_possible = false;                       // the producer offers copy-on-write storage
+};
+
+struct Decision {
+  Path path = Path::view;
+  Causes causes;
+  DType value_dtype = DType::uint8;   // what the copy pass writes
+  DType result_dtype = DType::uint8;  // what the result is labelled as; differs only for dtype="bits"
+  bool writable = false;
+  bool checks_values = false;  // casting="same_value"
+  Extents shape;
+  Extents strides;  // bytes
+  std::int64_t nbytes_moved = 0;
+
+  [[nodiscard]] bool shares_memory() const noexcept { return path != Path::copy; }
+};
+
+// Throws Error when the request cannot be met; touches no memory.
+[[nodiscard]] Decision decide(const TensorRef& source, const Request& request);
+
+// The commonest case, so that it costs nothing: nothing asked, nothing special about the source.
+[[nodiscard]] inline bool is_plain_view(const TensorRef& source, const Request& request) noexcept {
+  return request.copy == CopyPolicy::if_needed && request.dtype_choice == DTypeChoice::keep &&
+         request.order == Order::keep && !request.into_destination && !request.no_memory && !source.conjugated &&
+         !source.negated && !source.byte_swapped && array_dtype(source.dtype) == source.dtype;
+}
+
+// "a (3, 4) bfloat16 tensor", for messages.
+[[nodiscard]] std::string summary(const TensorRef& source);
+
+}  // namespace ferry

@@ -1,0 +1,105 @@
+"""Errors and warnings. Every message has three parts: what was given, why it cannot be done, what to write instead."""
+
+from __future__ import annotations
+
+__all__ = [
+    "AutogradError",
+    "BufferMismatchError",
+    "CheckError",
+    "CopyRequiredError",
+    "DTypeError",
+    "DeviceError",
+    "ExtensionDTypeWarning",
+    "FerryError",
+    "FerryWarning",
+    "LayoutError",
+    "PrecisionLossError",
+    "ReadOnlyError",
+]
+
+
+class FerryError(Exception):
+    """Base of all errors raised by tensorferry.
+
+    Parameters
+    ----------
+    given : str
+        What was given.
+    why : str
+        Why it cannot be done.
+    instead : str
+        What to write instead.
+    """
+
+    def __init__(self, given: str, why: str, instead: str) -> None:
+        super().__init__(given, why, instead)
+        self.given = given
+        self.why = why
+        self.instead = instead
+
+    def __str__(self) -> str:
+        return f"{self.given}: {self.why}; {self.instead}"
+
+
+class CopyRequiredError(FerryError, ValueError, BufferError):
+    """Sharing was demanded and is not possible."""
+
+
+class LayoutError(FerryError, ValueError):
+    """A shape, stride pattern or container structure cannot be converted."""
+
+
+class DTypeError(FerryError, TypeError):
+    """An element type cannot be converted, or not under the casting rule asked for."""
+
+
+class DeviceError(FerryError, RuntimeError):
+    """A device, stream or kind of memory cannot be used."""
+
+
+class BufferMismatchError(FerryError, ValueError):
+    """A given destination does not fit the source."""
+
+
+class ReadOnlyError(FerryError, ValueError):
+    """Read-only memory was to be handed out as writable."""
+
+
+class AutogradError(FerryError, RuntimeError):
+    """The conversion would go behind autograd's back."""
+
+
+class PrecisionLossError(FerryError, ValueError):
+    """A value did not survive a cast under ``casting="same_value"``.
+
+    ``index`` is the first offending index, in C order.
+    """
+
+    index: tuple[int, ...] = ()
+
+
+class CheckError(FerryError, ValueError):
+    """A tensor does not have the properties it was checked for; ``violations`` lists each."""
+
+    violations: tuple[str, ...] = ()
+
+
+class FerryWarning(UserWarning):
+    """Base of all warnings of tensorferry."""
+
+
+class ExtensionDTypeWarning(FerryWarning):
+    """An array got a dtype of ml_dtypes, whose arithmetic differs from NumPy's own; given once per process."""
+
+
+def as_buffer_error(error: FerryError) -> FerryError:
+    """Return `error` as an error that is a ``BufferError`` too, as the DLPack protocol asks of a producer."""
+    if isinstance(error, BufferError):
+        return error
+    kind = type(error)
+    both = type(kind.__name__, (kind, BufferError), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    return both(error.given, error.why, error.instead)
+
+
+for _name in __all__:
+    globals()[_name].__module__ = "tensorferry"
