@@ -17,7 +17,8 @@ namespace {
 
 Decision decide_source(const Source& source, const std::string& target, const std::string& copy,
                        const std::string& dtype, const std::string& casting, const std::string& order,
-                       const std::string& readonly, bool into_destination, bool lazy_possible) {
+                       const std::string& readonly, bool into_destination, bool lazy_possible,
+                       bool private_memory) {
   Request request;
   request.target = target_names.value(target);
   request.copy = copy_names.value(copy);
@@ -36,6 +37,7 @@ Decision decide_source(const Source& source, const std::string& target, const st
   request.read_only = read_only_names.value(readonly);
   request.into_destination = into_destination;
   request.lazy_possible = lazy_possible;
+  request.private_memory = private_memory;
   request.no_memory = source.no_memory;
   return decide(source.ref, request);
 }
@@ -59,7 +61,8 @@ void register_plan(py::module_& module) {
   module.def("decide", &decide_source, py::arg("source"), py::kw_only(), py::arg("target") = "numpy",
              py::arg("copy") = "if_needed", py::arg("dtype") = "keep", py::arg("casting") = "same_kind",
              py::arg("order") = "K", py::arg("readonly") = "copy", py::arg("into_destination") = false,
-             py::arg("lazy_possible") = false, "Choose the path; touches no memory.");
+             py::arg("lazy_possible") = false, py::arg("private_memory") = false,
+             "Choose the path; touches no memory.");
   module.def(
       "execute",
       [](const Source& source, const Decision& decision, const py::object& destination) {

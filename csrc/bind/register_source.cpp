@@ -61,6 +61,17 @@ void register_source(py::module_& module) {
             return source_of_zeros(named_dtype(dtype), Extents(std::span<const std::int64_t>(shape)));
           },
           py::arg("dtype"), py::arg("shape"))
+      .def_static(
+          "described",
+          [](const std::string& dtype, const std::vector<std::int64_t>& shape,
+             const std::vector<std::int64_t>& strides) {
+            Source source;
+            source.ref.dtype = named_dtype(dtype);
+            source.ref.layout = {Extents(std::span<const std::int64_t>(shape)),
+                                 Extents(std::span<const std::int64_t>(strides)), info(source.ref.dtype).itemsize};
+            return source;
+          },
+          py::arg("dtype"), py::arg("shape"), py::arg("strides"), "Shape and dtype only: for plans, not for reading.")
       .def(
           "relabelled",
           [](const Source& self, const std::string& dtype, bool conjugated, bool negated) {

@@ -160,7 +160,7 @@ Decision decide(const TensorRef& source, const Request& request) {
   Causes& causes = decision.causes;
   causes = request.target == Target::torch ? import_causes(source, request, decision.value_dtype)
                                            : export_causes(source, request, decision.value_dtype);
-  causes.add(Cause::requested, request.copy == CopyPolicy::always);
+  causes.add(Cause::requested, request.copy == CopyPolicy::always && !request.private_memory);
   causes.add(Cause::destination, request.into_destination);
   causes.add(Cause::no_memory, request.no_memory);
   causes.add(Cause::conjugated, source.conjugated);
@@ -171,10 +171,10 @@ Decision decide(const TensorRef& source, const Request& request) {
   decision.shape = reinterprets ? source.layout.shape : unpacked_shape(source);
   if (!causes.any()) {
     const bool lazy = request.copy == CopyPolicy::lazy && request.lazy_possible;
-    if (request.copy != CopyPolicy::lazy || lazy) {
+    if (request.copy != CopyPolicy::lazy || lazy || request.private_memory) {
       decision.path = lazy ? Path::lazy : Path::view;
       decision.strides = source.layout.strides;
-      decision.writable = request.target == Target::torch;
+      decision.writable = request.target == Target::torch || request.copy == CopyPolicy::always;
       return decision;
     }
     causes.add(Cause::requested);

@@ -61,6 +61,7 @@ struct Request {
   bool into_destination = false;                    // out= was given
   bool no_memory = false;                           // the source is all zeros and has no storage
   bool lazy_possible = false;                       // the producer offers copy-on-write storage
+  bool private_memory = false;                      // nobody else can see the source: it was made for this call
 };
 
 struct Decision {

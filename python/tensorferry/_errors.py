@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ArgumentError",
     "AutogradError",
     "BufferMismatchError",
     "CheckError",
@@ -13,8 +14,10 @@ __all__ = [
     "FerryError",
     "FerryWarning",
     "LayoutError",
+    "MissingDependencyError",
     "PrecisionLossError",
     "ReadOnlyError",
+    "StreamError",
 ]
 
 
@@ -82,6 +85,18 @@ class CheckError(FerryError, ValueError):
     """A tensor does not have the properties it was checked for; ``violations`` lists each."""
 
     violations: tuple[str, ...] = ()
+
+
+class ArgumentError(FerryError, TypeError, ValueError):
+    """An argument has a value it cannot have, or two arguments contradict each other."""
+
+
+class StreamError(DeviceError, ValueError):
+    """A stream was named for memory that no stream works on."""
+
+
+class MissingDependencyError(FerryError, ImportError):
+    """A package that the call needs is not installed."""
 
 
 class FerryWarning(UserWarning):

@@ -1,0 +1,193 @@
+"""Nests: containers of tensors, opened into children and built again around converted ones."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from tensorferry._errors import FerryError, LayoutError
+
+__all__ = ["is_nest", "labelled_leaves", "map_leaves", "open_node", "register_node"]
+
+T = TypeVar("T")
+Opened = tuple[list[Any], Callable[[list[Any]], Any]]
+
+_registered: dict[type, tuple[Callable[[Any], Iterable[Any]], Callable[[Any, list[Any]], Any]]] = {}
+
+
+def register_node(
+    cls: type[T], children: Callable[[T], Iterable[Any]], rebuild: Callable[[T, list[Any]], Any]
+) -> None:
+    """Teach tensorferry that instances of `cls` are nests.
+
+    Parameters
+    ----------
+    cls : type
+        Exactly this class; subclasses are registered themselves.
+    children : callable
+        Takes an instance, returns its children in a fixed order.
+    rebuild : callable
+        Takes the old instance and the list of converted children, returns a new node.
+
+    Examples
+    --------
+    >>> import numpy as np, tensorferry as ferry
+    >>> class Batch:
+    ...     def __init__(self, images): self.images = images
+    >>> ferry.register_node(Batch, lambda b: [b.images], lambda b, new: Batch(*new))
+    >>> type(ferry.to_numpy(Batch(np.ones(2)))).__name__
+    'Batch'
+    """
+    _registered[cls] = (children, rebuild)
+
+
+def _open_dict(node: dict[Any, Any]) -> Opened:
+    keys = list(node)
+
+    def rebuild(children: list[Any]) -> Any:
+        # A shallow copy keeps what a subclass adds: default factories, attributes, order.
+        new = {} if type(node) is dict else copy.copy(node)
+        for key, child in zip(keys, children, strict=True):
+            new[key] = child
+        return new
+
+    return list(node.values()), rebuild
+
+
+def _open_mapping(node: Mapping[Any, Any]) -> Opened:
+    keys = list(node)
+    return list(node.values()), lambda children: type(node)(dict(zip(keys, children, strict=True)))  # type: ignore[call-arg]
+
+
+def _open_sequence(node: Any) -> Opened:
+    if hasattr(node, "_fields"):
+        return list(node), lambda children: type(node)(*children)
+    return list(node), lambda children: type(node)(children)
+
+
+def _open_dataclass(node: Any) -> Opened:
+    names = [field.name for field in dataclasses.fields(node)]
+
+    def rebuild(children: list[Any]) -> Any:
+        changes = dict(zip(names, children, strict=True))
+        if all(field.init for field in dataclasses.fields(node)):
+            return dataclasses.replace(node, **changes)
+        new = copy.copy(node)
+        for name, child in changes.items():
+            object.__setattr__(new, name, child)
+        return new
+
+    return [getattr(node, name) for name in names], rebuild
+
+
+def _open_pytree(node: Any) -> Opened | None:
+    pytree = sys.modules.get("torch.utils._pytree")
+    definition = pytree.SUPPORTED_NODES.get(type(node)) if pytree is not None else None
+    if definition is None:
+        return None
+    children, context = definition.flatten_fn(node)
+    return list(children), lambda converted: definition.unflatten_fn(converted, context)
+
+
+def open_node(node: Any) -> Opened | None:
+    """Return the children of a container and a function that builds it again, or None for a leaf."""
+    cls = type(node)
+    if cls in _registered:
+        children, rebuild = _registered[cls]
+        return list(children(node)), lambda converted: rebuild(node, converted)
+    if isinstance(node, dict):
+        return _open_dict(node)
+    if isinstance(node, (list, tuple)):
+        return _open_sequence(node)
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        return _open_dataclass(node)
+    opened = _open_pytree(node)
+    if opened is None and isinstance(node, Mapping):
+        opened = _open_mapping(node)
+    return opened
+
+
+def is_nest(x: object) -> bool:
+    """Is `x` a container whose leaves are converted one by one?"""
+    return open_node(x) is not None
+
+
+def _labels(node: Any, count: int) -> list[str]:
+    if isinstance(node, Mapping):
+        return [f"[{key!r}]" for key in node]
+    if dataclasses.is_dataclass(node):
+        return [f".{field.name}" for field in dataclasses.fields(node)]
+    if hasattr(node, "_fields"):
+        return [f".{name}" for name in node._fields]
+    return [f"[{i}]" for i in range(count)]
+
+
+def map_leaves(convert: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Return `tree` with each leaf replaced by ``convert(leaf, *matching leaves of others)``.
+
+    The same leaf object converts once. An error says which leaf it concerns.
+
+    Raises
+    ------
+    LayoutError
+        For a nest that contains itself, or `others` of another structure.
+    """
+    done: dict[int, tuple[Any, Any]] = {}  # id -> (leaf, converted): holding the leaf keeps its id unique
+    open_ids: set[int] = set()
+
+    def walk(node: Any, matching: tuple[Any, ...], path: str) -> Any:
+        opened = open_node(node)
+        if opened is None:
+            if not matching and id(node) in done:
+                return done[id(node)][1]
+            try:
+                converted = convert(node, *matching)
+            except FerryError as error:
+                if path:
+                    error.given = f"leaf {path}: {error.given}"
+                raise
+            done[id(node)] = (node, converted)
+            return converted
+        if id(node) in open_ids:
+            raise LayoutError(
+                "a nest that contains itself",
+                "a container is one of its own descendants",
+                "break the cycle before converting",
+            )
+        children, rebuild = opened
+        columns = [_matching_children(node, len(children), other, path) for other in matching]
+        open_ids.add(id(node))
+        labels = _labels(node, len(children))
+        new = [
+            walk(child, tuple(column[i] for column in columns), path + labels[i]) for i, child in enumerate(children)
+        ]
+        open_ids.discard(id(node))
+        return rebuild(new)
+
+    return walk(tree, others, "")
+
+
+def labelled_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each leaf with its place, such as ``['layers'][0].weight``."""
+    opened = open_node(tree)
+    if opened is None:
+        yield path, tree
+        return
+    children = opened[0]
+    for label, child in zip(_labels(tree, len(children)), children, strict=True):
+        yield from labelled_leaves(child, path + label)
+
+
+def _matching_children(node: Any, count: int, other: Any, path: str) -> list[Any]:
+    opened = open_node(other)
+    same_keys = not isinstance(node, Mapping) or (isinstance(other, Mapping) and list(node) == list(other))
+    if opened is None or len(opened[0]) != count or not same_keys:
+        raise LayoutError(
+            f"nests of different structure at {path or 'the top'}",
+            f"one has {count} children there, the other does not match them",
+            "give a nest with the same containers and keys",
+        )
+    return opened[0]

@@ -1,0 +1,165 @@
+"""Takes a tensor out of any Python object: one description, whoever made it."""
+
+from __future__ import annotations
+
+import array
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorferry import _torch
+from tensorferry._errors import DeviceError, DTypeError, LayoutError
+from tensorferry._native import core
+
+__all__ = ["Taken", "is_array_like", "refuse_array", "take", "take_array"]
+
+_BUFFERS = (bytearray, memoryview, array.array)
+_PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "__array__")
+
+# DLPack device types whose memory the host can read: CPU, pinned CUDA host, pinned ROCm host.
+_HOST_DEVICES = (1, 3, 11)
+
+
+@dataclass
+class Taken:
+    """A tensor that was read from some object.
+
+    Attributes
+    ----------
+    source : _core.Source or None
+        The native description; None for arrays of a dtype that only NumPy has.
+    array : numpy.ndarray or None
+        The array itself when one was given.
+    tensor : _torch.TensorSource or None
+        What is known besides when a torch tensor was given.
+    """
+
+    source: core.Source | None
+    array: np.ndarray[Any, Any] | None = None
+    tensor: _torch.TensorSource | None = None
+
+    @property
+    def moved_from(self) -> str | None:
+        """The device that the values had to be copied from."""
+        return self.tensor.moved_from if self.tensor is not None else None
+
+
+def is_array_like(x: object) -> bool:
+    """Can `x` become an array? Numbers, text and other plain values cannot; in a nest they pass through."""
+    if isinstance(x, np.generic):
+        return False
+    if isinstance(x, np.ndarray) or _torch.is_tensor(x) or isinstance(x, _BUFFERS):
+        return True
+    return not isinstance(x, type) and any(hasattr(type(x), name) for name in _PROTOCOLS)
+
+
+def take(x: Any, *, move: bool = True) -> Taken:
+    """Read any tensor, array, DLPack producer or buffer.
+
+    Raises
+    ------
+    FerryError
+        Naming what kind of object it is, why it cannot be read and what to write instead.
+    """
+    if isinstance(x, np.ndarray):
+        return take_array(x)
+    if _torch.is_tensor(x):
+        return _take_tensor(x, move)
+    if core.reads_through_exchange_table(type(x)):
+        return Taken(core.Source.from_exchange(x))
+    if hasattr(type(x), "__dlpack__"):
+        return Taken(_take_producer(x))
+    if hasattr(type(x), "__cuda_array_interface__"):
+        raise DeviceError(
+            f"a {type(x).__name__} on a CUDA device",
+            "its memory cannot be read from the host",
+            "copy it to the host with its own library, or make a torch tensor of it: torch.as_tensor(x, device='cuda')",
+        )
+    if isinstance(x, (np.generic, bytes, *_BUFFERS)) or is_array_like(x):
+        shared = np.asarray(memoryview(x) if isinstance(x, (bytes, *_BUFFERS)) else x)
+        taken = take_array(shared)
+        taken.array = None  # not the caller's object: what is handed out is a view of it
+        return taken
+    raise DTypeError(
+        f"a {type(x).__name__}",
+        "it is no tensor, no array and no nest of them",
+        "pass numbers as numpy.asarray(x), or implement __dlpack__ on the class",
+    )
+
+
+def take_array(x: np.ndarray[Any, Any]) -> Taken:
+    """Read an array; those of a dtype only NumPy has get no native description."""
+    try:
+        return Taken(core.Source.from_array(x), array=x)
+    except DTypeError:
+        return Taken(None, array=x)
+
+
+def _take_tensor(x: Any, move: bool) -> Taken:
+    import torch
+
+    method = type(x).__dlpack__
+    if method is not torch.Tensor.__dlpack__ and type(x) is not torch.nn.Parameter:
+        return Taken(_take_producer(x))  # a subclass that says itself how it is read
+    taken = _torch.take(x, move=move)
+    return Taken(taken.source, tensor=taken)
+
+
+def _take_producer(x: Any) -> core.Source:
+    """Read a producer through ``__dlpack__``, asking for the newest form first and for less when it is refused."""
+    given = f"a {type(x).__name__} with __dlpack__"
+    device = tuple(x.__dlpack_device__()) if hasattr(type(x), "__dlpack_device__") else (1, 0)
+    if int(device[0]) not in _HOST_DEVICES:
+        raise DeviceError(
+            f"{given} on device type {int(device[0])}",
+            "its memory cannot be read from the host",
+            "copy it to the host with its own library, or hand over a torch tensor",
+        )
+    try:
+        capsule = _request_capsule(x)
+    except (BufferError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+        raise LayoutError(
+            given, f"it refuses to export itself ({error})", "do what its own message says, then convert again"
+        ) from error
+    return core.Source.from_capsule(capsule)
+
+
+def _request_capsule(x: Any) -> Any:
+    for arguments in ({"max_version": (1, 1)}, {"stream": None}):
+        try:
+            return x.__dlpack__(**arguments)
+        except TypeError:
+            continue  # older producers know fewer arguments
+    return x.__dlpack__()
+
+
+def refuse_array(x: np.ndarray[Any, Any], what: str) -> DTypeError:
+    """Return the error for an array that no tensor can hold; it names the first offending element of object arrays."""
+    given = f"a {x.shape} {x.dtype} array"
+    kind = x.dtype.kind
+    if kind == "M" or kind == "m":
+        return DTypeError(
+            given,
+            f"{what} has no dates, and the unit ({np.datetime_data(x.dtype)[0]}) would be lost",
+            'pass x.view("i8"), or dtype="int64" to accept counts of that unit (NaT is the smallest int64)',
+        )
+    if kind == "O":
+        index, element = next(np.ndenumerate(x), ((), None))
+        return DTypeError(
+            given,
+            f"its elements are Python objects; the one at {index} is a {type(element).__name__}"
+            + (f" of shape {np.shape(element)}" if isinstance(element, np.ndarray) else ""),
+            "make them equal in shape and stack them (ferry.stack), pad them, or convert each one",
+        )
+    if kind in "US" or kind == "T":
+        return DTypeError(given, f"{what} has no text", "encode it as integers first")
+    if kind == "V" and x.dtype.names:
+        return DTypeError(
+            given, f"{what} has no records", f"convert its fields one by one: x[{x.dtype.names[0]!r}] and so on"
+        )
+    if kind in "fc":
+        return DTypeError(
+            given, f"{what} has no extended precision", 'pass dtype="float64" (or "complex128") to accept the rounding'
+        )
+    return DTypeError(given, f"{what} has no such dtype", "convert it to a numeric dtype with x.astype first")

@@ -1,0 +1,191 @@
+"""Every line that knows torch. Nothing here imports torch until a call needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tensorferry import _torch_refusals as refusals
+from tensorferry._dtypes import NATIVE, TORCH
+from tensorferry._errors import DeviceError, DTypeError, LayoutError, MissingDependencyError
+from tensorferry._native import core
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["TensorSource", "is_tensor", "keep_storage", "keep_present_values", "lazy_clone_is_safe", "require", "take"]
+
+
+def is_tensor(x: object) -> bool:
+    """Is `x` a torch tensor? False without importing anything when torch is not loaded."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "Tensor") and isinstance(x, torch.Tensor)
+
+
+def require(what: str) -> Any:
+    """Import torch, which `what` needs."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingDependencyError(
+            what, f"it needs PyTorch, which cannot be imported ({error})", "run pip install 'tensorferry[torch]'"
+        ) from error
+    return torch
+
+
+def dtype_name(x: torch.Tensor) -> str:
+    """Return the name of the tensor's dtype without the ``torch.`` in front."""
+    return str(x.dtype).removeprefix("torch.")
+
+
+class TensorSource:
+    """A torch tensor made readable: the native description, and what had to be done to get it.
+
+    Attributes
+    ----------
+    source : _core.Source
+        Where the values lie, in host memory.
+    alias : torch.Tensor
+        A detached alias of the host tensor, sharing storage and version counter with it.
+    moved_from : str or None
+        The device the values were copied from, or None for host tensors.
+    """
+
+    def __init__(self, source: core.Source, alias: torch.Tensor, moved_from: str | None) -> None:
+        self.source = source
+        self.alias = alias
+        self.moved_from = moved_from
+
+
+@contextmanager
+def _plain_behaviour() -> Iterator[None]:
+    """Methods of subclasses behave like those of ``torch.Tensor``."""
+    import torch
+
+    with torch._C.DisableTorchFunctionSubclass():
+        yield
+
+
+def _capsule_source(alias: torch.Tensor, name: str) -> core.Source:
+    """Read a host tensor through a DLPack capsule; what DLPack has no word for goes as integers of the same width."""
+    import torch
+    from torch.utils.dlpack import to_dlpack
+
+    reads_as = TORCH[name].reads_as
+    assert reads_as is not None  # refused before
+    conjugated, negated = alias.is_conj(), alias.is_neg()
+    if conjugated:
+        alias = alias.conj()  # flips the mark, not the values
+    if not NATIVE[reads_as]["numpy_native"] or name != reads_as:
+        carrier = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[NATIVE[reads_as]["itemsize"]]
+        if negated:
+            alias, negated = alias.resolve_neg(), False  # a negative view cannot be reinterpreted
+        alias = alias.view(carrier)
+    source = core.Source.from_capsule(to_dlpack(alias))
+    return source.relabelled(reads_as, conjugated=conjugated, negated=negated)
+
+
+def _storage_is_large_enough(x: torch.Tensor) -> bool:
+    if x.numel() == 0:
+        return True
+    last = x.storage_offset() + sum((extent - 1) * step for extent, step in zip(x.shape, x.stride(), strict=True))
+    return (last + 1) * x.element_size() <= x.untyped_storage().nbytes()
+
+
+def to_plain(x: torch.Tensor) -> torch.Tensor:
+    """Return `x` as exactly ``torch.Tensor``, sharing storage; refuse wrappers by name."""
+    import torch
+
+    refusals.refuse_wrapper(x)
+    if type(x) is torch.Tensor or type(x) is torch.nn.Parameter:
+        return x
+    with _plain_behaviour():
+        return x.as_subclass(torch.Tensor)
+
+
+def take(x: torch.Tensor, *, move: bool = True) -> TensorSource:
+    """Make any tensor readable, or raise an error that names why not and what to do.
+
+    With ``move=False`` a tensor on another device is only described: its source has no memory to read.
+    """
+    plain = to_plain(x)
+    name = dtype_name(plain)
+    refusals.refuse_layout(plain, name)
+    entry = TORCH.get(name)
+    if entry is None or entry.reads_as is None:
+        raise DTypeError(
+            f"a torch.{name} tensor",
+            entry.note if entry else "this dtype is newer than tensorferry",
+            entry.remedy if entry else "convert it first, for example x.to(torch.float32)",
+        )
+    alias = plain.detach()
+    if alias._is_zerotensor():
+        return TensorSource(core.Source.zeros(entry.reads_as, list(alias.shape)), alias, None)
+    moved_from = None
+    if alias.device.type != "cpu":
+        moved_from = str(alias.device)
+        if not move:
+            strides = [step * alias.element_size() for step in alias.stride()]
+            return TensorSource(core.Source.described(entry.reads_as, list(alias.shape), strides), alias, moved_from)
+        alias = _to_host(alias)
+    elif not _storage_is_large_enough(alias):
+        raise LayoutError(
+            f"a {tuple(alias.shape)} tensor whose storage holds {alias.untyped_storage().nbytes()} bytes",
+            "its memory was taken away (storage().resize_(0), as sharded training does)",
+            "restore the storage first, for example by gathering the parameters",
+        )
+    return TensorSource(_capsule_source(alias, name), alias, moved_from)
+
+
+def _to_host(alias: torch.Tensor) -> torch.Tensor:
+    try:
+        return alias.cpu()
+    except Exception as error:
+        raise DeviceError(
+            f"a tensor on device {alias.device}",
+            f"its backend cannot copy it to the host ({type(error).__name__}: {error})",
+            "move it with the backend's own means first",
+        ) from error
+
+
+def lazy_clone_is_safe(taken: TensorSource) -> bool:
+    """Can copy-on-write storage keep the present values without pulling memory from under anyone?
+
+    Copy-on-write moves the tensor to new memory at its next write, and frees the old memory with the snapshot. So
+    nobody else may hold a view of that memory: no array of ours (they hold the storage object), none of ``.numpy()``
+    (which makes the storage fixed in size), no other process.
+    """
+    import torch
+
+    alias = taken.alias
+    if taken.moved_from is not None or not hasattr(torch, "_lazy_clone") or alias.device.type != "cpu" or alias._is_zerotensor():
+        return False
+    if alias.is_conj() or alias.is_neg() or alias.is_shared():
+        return False
+    storage = alias.untyped_storage()
+    return storage.resizable() and sys.getrefcount(storage) == _storage_references()
+
+
+def keep_storage(taken: TensorSource, source: core.Source) -> core.Source:
+    """Return `source` kept alive by the tensor's storage, remembering an alias of the tensor for ``from_numpy``."""
+    return source.owned_by(core.view_base(taken.alias.untyped_storage(), taken.alias))
+
+
+def keep_present_values(taken: TensorSource, source: core.Source) -> core.Source:
+    """Return `source` kept alive by a copy-on-write clone: later writes to the tensor go to new memory."""
+    import torch
+
+    snapshot = torch._lazy_clone(taken.alias)
+    # Held by its storage alone: an alias of the snapshot could be written to, and would take the memory along.
+    return source.owned_by(snapshot.untyped_storage())
+
+
+def _storage_references() -> int:
+    """What ``sys.getrefcount`` says of a storage that only its tensor and one local name know."""
+    import torch
+
+    tensor = torch.empty(1)
+    storage = tensor.untyped_storage()
+    return sys.getrefcount(storage)
