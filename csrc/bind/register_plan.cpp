@@ -72,6 +72,13 @@ void register_plan(py::module_& module) {
       py::arg("source"), py::arg("decision"), py::arg("destination") = py::none(),
       "Make the array that was decided on; a destination is filled and returned.");
   module.def(
+      "writable_array",
+      [](const Source& source, const Decision& decision) {
+        return py::reinterpret_steal<py::object>(
+            array_over(source.ref, decision.result_dtype, true, source.owner).release());
+      },
+      py::arg("source"), py::arg("decision"), "An array over the source's memory that may be written to.");
+  module.def(
       "warn_about_extension", [](const std::string& dtype) { warn_about_extension(named_dtype(dtype)); },
       py::arg("dtype"), "Warn, once per process, that ml_dtypes arithmetic surprises.");
 }

@@ -94,6 +94,27 @@ void register_source(py::module_& module) {
             return source;
           },
           py::arg("owner"), "The same memory, kept alive by another object.")
+      .def(
+          "marked_read_only",
+          [](const Source& self, bool read_only) {
+            Source source = self;
+            source.ref.read_only = self.ref.read_only || read_only;
+            return source;
+          },
+          py::arg("read_only"), "The same memory, to be handed out read-only.")
+      .def(
+          "item",
+          [](const Source& self, std::int64_t index) {
+            const Layout& layout = self.ref.layout;
+            if (layout.ndim() == 0 || index < 0 || index >= layout.shape[0]) throw py::index_error();
+            Source source = self;
+            source.ref.data += index * layout.strides[0];
+            const auto rest = static_cast<std::size_t>(layout.ndim() - 1);
+            source.ref.layout.shape = Extents(std::span<const std::int64_t>(layout.shape.data() + 1, rest));
+            source.ref.layout.strides = Extents(std::span<const std::int64_t>(layout.strides.data() + 1, rest));
+            return source;
+          },
+          py::arg("index"), "One element of the first axis, without that axis.")
       .def_property_readonly("dtype", [](const Source& self) { return std::string(info(self.ref.dtype).name); })
       .def_property_readonly("shape", [](const Source& self) { return as_tuple(self.ref.layout.shape); })
       .def_property_readonly("strides", [](const Source& self) { return as_tuple(self.ref.layout.strides); })

@@ -10,7 +10,7 @@ from tensorferry._errors import ArgumentError, BufferMismatchError, DTypeError, 
 from tensorferry._native import core
 from tensorferry._take import refuse_array
 
-__all__ = ["agreed_dtype", "require_fit"]
+__all__ = ["agreed_dtype", "refuse_overlap", "require_fit"]
 
 
 def _source_of(out: Any) -> core.Source:
@@ -54,16 +54,22 @@ def require_fit(out: np.ndarray[Any, Any], source: core.Source, decision: core.D
         raise BufferMismatchError(
             given, "its elements overlap each other", "pass an array without broadcast or overlapping strides"
         )
-    if _ranges_meet(destination, source):
+    refuse_overlap(destination, source)
+
+
+def refuse_overlap(destination: core.Source, source: core.Source) -> None:
+    """Raise when source and destination may share bytes; compares the address ranges they span."""
+    if source.no_memory:
+        return
+    (low, high), (source_low, source_high) = (_address_range(s) for s in (destination, source))
+    if max(low, source_low) < min(high, source_high):
         raise BufferMismatchError(
-            given, "it overlaps the source, whose values would change while they are read", "pass other memory"
+            f"out of shape {tuple(destination.shape)} and dtype {destination.dtype}",
+            "it overlaps the source, whose values would change while they are read",
+            "pass other memory",
         )
 
 
-def _ranges_meet(a: core.Source, b: core.Source) -> bool:
-    if b.no_memory:
-        return False
-    (a_low, a_high), (b_low, b_high) = (
-        (s.address + s.layout_facts()["span"][0], s.address + s.layout_facts()["span"][1]) for s in (a, b)
-    )
-    return max(a_low, b_low) < min(a_high, b_high)
+def _address_range(source: core.Source) -> tuple[int, int]:
+    low, high = source.layout_facts()["span"]
+    return source.address + low, source.address + high

@@ -18,7 +18,7 @@ from tensorferry._options import FromNumpyOptions
 from tensorferry._take import Taken, is_array_like, take
 from tensorferry._to_numpy import as_known_dtype
 
-__all__ = ["Prepared", "convert", "prepare"]
+__all__ = ["Prepared", "carry_out", "convert", "prepare"]
 
 
 @dataclass
@@ -66,7 +66,7 @@ def convert(
 def _convert_one(a: Any, options: FromNumpyOptions, *, in_nest: bool) -> Any:
     if _torch.is_tensor(a):
         return _torch_make.adjusted(a, options)
-    return _torch_make.finished(_carry_out(prepare(a, options, in_nest=in_nest)), options)
+    return _torch_make.finished(carry_out(prepare(a, options, in_nest=in_nest)), options)
 
 
 def prepare(a: Any, options: FromNumpyOptions, *, in_nest: bool = False) -> Prepared:
@@ -115,7 +115,8 @@ def _is_file_backed(x: Any) -> bool:
     return False
 
 
-def _carry_out(prepared: Prepared) -> Any:
+def carry_out(prepared: Prepared) -> Any:
+    """Do what was decided."""
     if prepared.alias is not None:
         return prepared.alias.tensor()
     source, decision = prepared.taken.source, prepared.decision

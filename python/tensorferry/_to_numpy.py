@@ -16,7 +16,7 @@ from tensorferry._nest import is_nest, map_leaves
 from tensorferry._options import ToNumpyOptions
 from tensorferry._take import Taken, is_array_like, refuse_array, take
 
-__all__ = ["Prepared", "convert", "convert_leaf", "prepare"]
+__all__ = ["Prepared", "carry_out", "convert", "convert_leaf", "prepare"]
 
 
 @dataclass
@@ -42,12 +42,12 @@ def convert(x: Any, copy: Any, dtype: Any, casting: Any, order: Any, out: Any, s
     """``to_numpy`` with every argument given; see there."""
     options = ToNumpyOptions.parse(copy, dtype, casting, order, out, stream, pinned)
     if not is_nest(x):
-        return _carry_out(prepare(take(x), options, out), options, out)
+        return carry_out(prepare(take(x), options, out), options, out)
 
     def leaf(node: Any, destination: Any = None) -> Any:
         if not is_array_like(node):
             return node
-        return _carry_out(prepare(take(node), options, destination, in_nest=True), options, destination)
+        return carry_out(prepare(take(node), options, destination, in_nest=True), options, destination)
 
     return map_leaves(leaf, x) if out is None else map_leaves(leaf, x, out)
 
@@ -57,7 +57,7 @@ def convert_leaf(x: Any, copy: Any, order: str) -> Any:
     if not is_array_like(x):
         return x
     options = ToNumpyOptions.parse(copy, None, "same_kind", order, None, None, "auto")
-    return _carry_out(prepare(take(x), options, None, in_nest=True), options, None)
+    return carry_out(prepare(take(x), options, None, in_nest=True), options, None)
 
 
 def prepare(taken: Taken, options: ToNumpyOptions, out: Any = None, *, in_nest: bool = False) -> Prepared:
@@ -165,7 +165,8 @@ def as_known_dtype(x: np.ndarray[Any, Any], wanted: str, casting: str, what: str
     raise refuse_array(x, what)
 
 
-def _carry_out(prepared: Prepared, options: ToNumpyOptions, out: Any) -> Any:
+def carry_out(prepared: Prepared, options: ToNumpyOptions, out: Any) -> Any:
+    """Do what was decided."""
     taken, decision = prepared.taken, prepared.decision
     if decision is None:
         x = taken.array
