@@ -17,6 +17,14 @@ const char* class_name(ErrorKind kind) noexcept {
   return "FerryError";
 }
 
+// The exception's `index`, a tuple. Without it the message still names the element.
+void set_index(PyObject* exception, const Extents& index) noexcept {
+  const PyRef tuple = PyRef::steal(PyTuple_New(index.size()));
+  if (!tuple) return;
+  for (int i = 0; i < index.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, PyLong_FromLongLong(index[i]));
+  PyObject_SetAttrString(exception, "index", tuple.get());
+}
+
 }  // namespace
 
 void set_python_error(const Error& error) noexcept {
@@ -26,7 +34,11 @@ void set_python_error(const Error& error) noexcept {
   if (!type) return;
   const PyRef arguments = PyRef::steal(
       Py_BuildValue("(sss)", error.given().c_str(), error.why().c_str(), error.instead().c_str()));
-  if (arguments) PyErr_SetObject(type.get(), arguments.get());
+  if (!arguments) return;
+  const PyRef exception = PyRef::steal(PyObject_CallObject(type.get(), arguments.get()));
+  if (!exception) return;
+  if (error.kind() == ErrorKind::precision_loss) set_index(exception.get(), error.index());
+  PyErr_SetObject(type.get(), exception.get());
 }
 
 }  // namespace ferry::bind

@@ -64,6 +64,7 @@ struct Torch {
   Method detach;
   Property requires_grad;
   Property dtype;
+  PyObject* is_copy_on_write = nullptr;  // from the first snapshot on
 };
 Torch torch;  // filled when torch is first seen; lives as long as the process
 
@@ -168,6 +169,17 @@ bool torch_requires_grad(PyObject* tensor) { return truth(torch.requires_grad(te
 PyRef torch_storage(PyObject* tensor) { return torch.storage(tensor); }
 PyRef torch_dtype(PyObject* tensor) { return torch.dtype(tensor); }
 PyRef torch_detach(PyObject* tensor) { return torch.detach(tensor); }
+
+void note_lazy_snapshot() noexcept {
+  if (torch.is_copy_on_write != nullptr) return;
+  const PyRef module = PyRef::steal(PyImport_ImportModule("torch._C"));
+  if (module) torch.is_copy_on_write = PyObject_GetAttrString(module.get(), "_is_cow_tensor");
+  PyErr_Clear();
+}
+
+bool torch_may_copy_on_read(PyObject* tensor) {
+  return torch.is_copy_on_write != nullptr && truth(checked(PyObject_CallOneArg(torch.is_copy_on_write, tensor)));
+}
 
 bool torch_is_plain_byte(PyObject* dtype) { return dtype == torch.uint8 || dtype == torch.int8; }
 

@@ -32,6 +32,11 @@ PyRef torch_storage(PyObject* tensor);
 PyRef torch_dtype(PyObject* tensor);
 PyRef torch_detach(PyObject* tensor);
 
+// Copy-on-write storage exists only where copy="lazy" made it, so nothing is asked before the first time. Reading such
+// a tensor through the table would copy it: that is for Python to plan.
+void note_lazy_snapshot() noexcept;
+bool torch_may_copy_on_read(PyObject* tensor);
+
 // Is the dtype one that DLPack and ours describe by the same bits (torch.uint8 and int8, not torch.uint4)?
 bool torch_is_plain_byte(PyObject* dtype);
 

@@ -25,12 +25,16 @@ class GilReleased {
   PyThreadState* state_;
 };
 
-std::string index_text(const Extents& shape, std::int64_t flat) {
+Extents unravelled(const Extents& shape, std::int64_t flat) {
   Extents index(shape.size());
   for (int i = shape.size() - 1; i >= 0; --i) {
     index[i] = flat % shape[i];
     flat /= shape[i];
   }
+  return index;
+}
+
+std::string index_text(const Extents& index) {
   std::string text = "(";
   for (int i = 0; i < index.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(index[i]);
   return text + (index.size() == 1 ? ",)" : ")");
@@ -43,17 +47,23 @@ PyRef new_array(const Decision& decision) {
   Py_INCREF(descr);
   PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, decision.shape.size(), decision.shape.data(),
                                              decision.strides.data(), nullptr, 0, nullptr));
+  // NumPy forgets the strides of an array without elements; the decision's are as good, and known beforehand.
+  std::copy_n(decision.strides.begin(), decision.strides.size(), PyArray_STRIDES(as_array(array)));
   return array;
 }
 
 }  // namespace
 
+alignas(64) std::byte no_elements[64];
+
 PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
   PyArray_Descr* descr = descr_of(label);
   Py_INCREF(descr);
   const int flags = writable ? NPY_ARRAY_WRITEABLE : 0;
+  // Torch has no memory for empty tensors; given none, NumPy would allocate some and make it writable.
+  void* data = ref.data != nullptr ? ref.data : no_elements;
   PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, ref.layout.ndim(), ref.layout.shape.data(),
-                                             ref.layout.strides.data(), ref.data, flags, nullptr));
+                                             ref.layout.strides.data(), data, flags, nullptr));
   if (PyArray_SetBaseObject(as_array(array), base.release()) != 0) throw PythonErrorSet{};
   return array;
 }
@@ -72,10 +82,12 @@ void copy_checked(const TensorRef& destination, const TensorRef& source, bool ch
   if (mismatch) {
     const Extents& shape =
         info(source.dtype).elements_per_item > 1 ? destination.layout.shape : source.layout.shape;
+    const Extents index = unravelled(shape, mismatch->index);
     throw Error(ErrorKind::precision_loss, summary(source) + ", casting=\"same_value\"",
-                "the value at index " + index_text(shape, mismatch->index) + " is not a value of " +
+                "the value at index " + index_text(index) + " is not a value of " +
                     std::string(info(destination.dtype).name),
-                "choose a wider dtype, or pass casting=\"unsafe\" to accept the change");
+                "choose a wider dtype, or pass casting=\"unsafe\" to accept the change")
+        .at(index);
   }
 }
 

@@ -1,6 +1,8 @@
 // Carries out a decision: makes the array, shares or copies.
 #pragma once
 
+#include <cstddef>
+
 #include "bind/source.hpp"
 #include "transfer/plan.hpp"
 
@@ -8,6 +10,9 @@ namespace ferry::bind {
 
 // A new ndarray as `decision` says; `destination` (or nullptr) is the array to fill and is returned itself.
 PyRef execute(const Source& source, const Decision& decision, PyArrayObject* destination = nullptr);
+
+// What an array without elements points to.
+extern std::byte no_elements[64];
 
 // An array over existing memory, read-only unless `writable`; `base` keeps the memory alive.
 PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base);

@@ -1,11 +1,12 @@
 #include "bind/from_numpy.hpp"
 
+#include <span>
+
 #include "bind/descr.hpp"
 #include "bind/errors.hpp"
 #include "bind/exchange.hpp"
 #include "bind/export.hpp"
 #include "bind/keywords.hpp"
-#include "bind/source.hpp"
 #include "bind/view.hpp"
 #include "dlpack/managed.hpp"
 
@@ -30,10 +31,11 @@ bool is_plain(PyArrayObject* array) noexcept {
 PyRef share(PyArrayObject* array) {
   const FastType* torch = torch_tensor_type();
   if (torch == nullptr || !is_plain(array)) return {};
-  const auto ref = describe_array(array);
-  if (!ref) return {};
+  const auto dtype = dtype_of(PyArray_DESCR(array));
+  if (!dtype) return {};
+  const std::span<const std::int64_t> shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array)));
   Py_INCREF(reinterpret_cast<PyObject*>(array));
-  DLManagedTensorVersioned* managed = export_versioned(*ref, 0, {array, release_reference});
+  DLManagedTensorVersioned* managed = export_packed(PyArray_DATA(array), *dtype, shape, {array, release_reference});
   if (managed == nullptr) {
     Py_DECREF(reinterpret_cast<PyObject*>(array));
     throw std::bad_alloc();

@@ -1,6 +1,8 @@
 // One walk over a nest of tensors.
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "bind/errors.hpp"
 #include "bind/numpy_api.hpp"
@@ -12,6 +14,11 @@ namespace {
 PyObject* python_function(const char* module_name, const char* name) {
   const PyRef module = checked(PyImport_ImportModule(module_name));
   return checked(PyObject_GetAttrString(module.get(), name)).release();
+}
+
+// Containers that are taken apart and built here.
+bool is_plain_container(PyObject* object) noexcept {
+  return PyDict_CheckExact(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object);
 }
 
 // None, numbers and text are never arrays; the commonest leaves besides tensors.
@@ -28,9 +35,32 @@ class Walk {
     if (passes_through(node)) return PyRef::borrow(node);
     if (!is_plain_container(node)) {
       if (const auto found = done_.find(node); found != done_.end()) return found->second.array;
-      if (PyRef array = leaf_to_numpy(node, arguments_)) return remember(node, std::move(array));
+      in_leaf_ = true;
+      PyRef array = leaf_to_numpy(node, arguments_);
+      in_leaf_ = false;
+      if (array) return remember(node, std::move(array));
     }
     return descend(node);
+  }
+
+  // Puts the place of the leaf that failed in front of the message of the Python error that is set.
+  void name_leaf() {
+    if (!in_leaf_ || trail_.empty()) return;
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    try {
+      static PyObject* name = python_function("tensorferry._nest", "name_leaf");
+      const PyRef trail = checked(PyList_New(0));
+      for (auto step = trail_.rbegin(); step != trail_.rend(); ++step) {
+        const PyRef pair = checked(Py_BuildValue("(On)", step->first.get(), step->second));
+        if (PyList_Append(trail.get(), pair.get()) != 0) throw PythonErrorSet{};
+      }
+      checked(PyObject_CallFunctionObjArgs(name, value, trail.get(), nullptr));
+    } catch (const PythonErrorSet&) {
+      PyErr_Clear();  // the error that matters is the leaf's
+    }
+    PyErr_Restore(type, value, traceback);
   }
 
  private:
@@ -44,6 +74,16 @@ class Walk {
     return array;
   }
 
+  // On the way out of a failure the containers are noted, innermost first.
+  PyRef convert_child(PyObject* container, Py_ssize_t position, PyObject* child) {
+    try {
+      return convert(child);
+    } catch (...) {
+      trail_.emplace_back(PyRef::borrow(container), position);
+      throw;
+    }
+  }
+
   PyRef descend(PyObject* node) {
     if (Py_EnterRecursiveCall(" while converting a nest") != 0) throw PythonErrorSet{};
     struct Leave {
@@ -54,7 +94,7 @@ class Walk {
                   "break the cycle before converting");
     }
     PyRef result = PyDict_CheckExact(node)    ? convert_dict(node)
-                   : PyList_CheckExact(node)  ? convert_list(node)
+                   : PyList_CheckExact(node)  ? convert_list(node, node)
                    : PyTuple_CheckExact(node) ? convert_tuple(node)
                                               : convert_other(node);
     open_.erase(node);
@@ -66,19 +106,19 @@ class Walk {
     PyObject* key = nullptr;
     PyObject* value = nullptr;
     Py_ssize_t position = 0;
-    while (PyDict_Next(node, &position, &key, &value) != 0) {
+    for (Py_ssize_t count = 0; PyDict_Next(node, &position, &key, &value) != 0; ++count) {
       const PyRef held = PyRef::borrow(value);
-      const PyRef converted = convert(value);
+      const PyRef converted = convert_child(node, count, value);
       if (PyDict_SetItem(result.get(), key, converted.get()) != 0) throw PythonErrorSet{};
     }
     return result;
   }
 
-  PyRef convert_list(PyObject* node) {
+  PyRef convert_list(PyObject* container, PyObject* children) {
     PyRef result = checked(PyList_New(0));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(node); ++i) {
-      const PyRef held = PyRef::borrow(PyList_GET_ITEM(node, i));
-      const PyRef converted = convert(held.get());
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(children); ++i) {
+      const PyRef held = PyRef::borrow(PyList_GET_ITEM(children, i));
+      const PyRef converted = convert_child(container, i, held.get());
       if (PyList_Append(result.get(), converted.get()) != 0) throw PythonErrorSet{};
     }
     return result;
@@ -88,7 +128,7 @@ class Walk {
     const Py_ssize_t size = PyTuple_GET_SIZE(node);
     PyRef result = checked(PyTuple_New(size));
     for (Py_ssize_t i = 0; i < size; ++i) {
-      PyTuple_SET_ITEM(result.get(), i, convert(PyTuple_GET_ITEM(node, i)).release());
+      PyTuple_SET_ITEM(result.get(), i, convert_child(node, i, PyTuple_GET_ITEM(node, i)).release());
     }
     return result;
   }
@@ -97,11 +137,16 @@ class Walk {
   PyRef convert_other(PyObject* node) {
     static PyObject* open_node = python_function("tensorferry._nest", "open_node");
     const PyRef opened = checked(PyObject_CallOneArg(open_node, node));
-    if (opened.get() == Py_None) return remember(node, convert_odd_leaf(node));
+    if (opened.get() == Py_None) {
+      in_leaf_ = true;
+      PyRef array = convert_odd_leaf(node);
+      in_leaf_ = false;
+      return remember(node, std::move(array));
+    }
     PyObject* children = PyTuple_GetItem(opened.get(), 0);
     PyObject* rebuild = PyTuple_GetItem(opened.get(), 1);
     if (children == nullptr || rebuild == nullptr || !PyList_CheckExact(children)) throw PythonErrorSet{};
-    const PyRef converted = convert_list(children);
+    const PyRef converted = convert_list(node, children);
     return checked(PyObject_CallOneArg(rebuild, converted.get()));
   }
 
@@ -118,14 +163,26 @@ class Walk {
   const ToNumpyArguments& arguments_;
   std::unordered_map<PyObject*, Converted> done_;
   std::unordered_set<PyObject*> open_;  // containers between the root and here
+  bool in_leaf_ = false;                // a failure now is that of a leaf
+  std::vector<std::pair<PyRef, Py_ssize_t>> trail_;
 };
 
 }  // namespace
 
-bool is_plain_container(PyObject* object) noexcept {
-  return PyDict_CheckExact(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object);
+bool is_container(PyObject* object) noexcept {
+  return PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object);
 }
 
-PyRef nest_to_numpy(PyObject* nest, const ToNumpyArguments& arguments) { return Walk(arguments).convert(nest); }
+PyRef nest_to_numpy(PyObject* nest, const ToNumpyArguments& arguments) {
+  Walk walk(arguments);
+  try {
+    return walk.convert(nest);
+  } catch (const Error& error) {
+    set_python_error(error);
+  } catch (const PythonErrorSet&) {
+  }
+  walk.name_leaf();
+  throw PythonErrorSet{};
+}
 
 }  // namespace ferry::bind

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bind/errors.hpp"
+#include "bind/exchange.hpp"
 #include "bind/execute.hpp"
 #include "bind/export.hpp"
 #include "bind/names.hpp"
@@ -135,6 +136,7 @@ void register_source(py::module_& module) {
             make_view(PyRef::borrow(storage.ptr()), PyRef::borrow(origin.ptr())).release());
       },
       py::arg("storage"), py::arg("origin"), "A ReadOnlyView; origin is a weak reference to a tensor, or a tensor.");
+  module.def("note_lazy_snapshot", &note_lazy_snapshot, "From now on tensors may have copy-on-write storage.");
   module.def(
       "copy_into",
       [](const Source& destination, const Source& source, bool check_values) {

@@ -91,7 +91,7 @@ PyObject* to_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs
     }
     if (arguments.is_simple) {
       if (PyRef array = leaf_to_numpy(x, arguments)) return array.release();
-      if (is_plain_container(x)) return nest_to_numpy(x, arguments).release();
+      if (is_container(x)) return nest_to_numpy(x, arguments).release();
     }
     return convert_in_python(x, arguments);
   });

@@ -28,9 +28,9 @@ PyRef leaf_to_numpy(PyObject* leaf, const ToNumpyArguments& arguments);
 // Reads a tensor of exact type torch.Tensor or Parameter through its exchange table.
 PyRef torch_leaf(PyObject* tensor, const FastType& type, const ToNumpyArguments& arguments);
 
-// A dict, list or tuple, walked in one go; what the walk does not know it asks Python about.
+// A dict, list or tuple, or an instance of a subclass, walked in one go; what the walk does not know it asks Python.
 PyRef nest_to_numpy(PyObject* nest, const ToNumpyArguments& arguments);
-bool is_plain_container(PyObject* object) noexcept;
+bool is_container(PyObject* object) noexcept;
 
 PyObject* to_numpy(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) noexcept;
 

@@ -27,11 +27,15 @@ PyRef origin_of(PyObject* tensor) {
 PyRef plain_view(PyObject* tensor, const DLTensor& dl, DType dtype) {
   npy_intp strides[max_ndim];
   const npy_intp itemsize = info(dtype).itemsize;
-  for (int i = 0; i < dl.ndim; ++i) strides[i] = dl.strides[i] * itemsize;
+  npy_intp packed = itemsize;
+  for (int i = dl.ndim - 1; i >= 0; --i) {  // as describe() has them, so that the plan is told the same
+    strides[i] = dl.shape[i] <= 1 ? packed : dl.strides[i] * itemsize;
+    packed *= dl.shape[i] > 1 ? dl.shape[i] : 1;
+  }
   PyRef base = make_view(torch_storage(tensor), origin_of(tensor));
   PyArray_Descr* descr = descr_of(dtype);
   Py_INCREF(descr);
-  void* data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
+  void* data = dl.data != nullptr ? static_cast<std::byte*>(dl.data) + dl.byte_offset : no_elements;
   PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, dl.ndim, dl.shape, strides, data, 0, nullptr));
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), base.release()) != 0) throw PythonErrorSet{};
   return array;
@@ -41,6 +45,7 @@ PyRef plain_view(PyObject* tensor, const DLTensor& dl, DType dtype) {
 
 // Nothing when the table refuses, or gives no host memory, or the dtype's name needs torch to tell: Python explains.
 PyRef torch_leaf(PyObject* tensor, const FastType& type, const ToNumpyArguments& arguments) {
+  if (torch_may_copy_on_read(tensor)) return {};
   DLTensor dl;
   if (type.api->dltensor_from_py_object_no_sync(tensor, &dl) != 0) {
     PyErr_Clear();

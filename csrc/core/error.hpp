@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "core/extents.hpp"
+
 namespace ferry {
 
 enum class ErrorKind : unsigned char {
@@ -25,6 +27,13 @@ class Error : public std::exception {
       : kind_(kind), given_(std::move(given)), why_(std::move(why)), instead_(std::move(instead)),
         text_(given_ + ": " + why_ + "; " + instead_) {}
 
+  // The element that the error is about, for precision_loss.
+  Error& at(const Extents& index) noexcept {
+    index_ = index;
+    return *this;
+  }
+  [[nodiscard]] const Extents& index() const noexcept { return index_; }
+
   [[nodiscard]] ErrorKind kind() const noexcept { return kind_; }
   [[nodiscard]] const std::string& given() const noexcept { return given_; }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
@@ -37,6 +46,7 @@ class Error : public std::exception {
   std::string why_;
   std::string instead_;
   std::string text_;
+  Extents index_;
 };
 
 }  // namespace ferry

@@ -166,6 +166,18 @@ Extents packed_strides(const Layout& source, Order order, std::int64_t itemsize)
   return strides;
 }
 
+Extents element_strides(const Layout& layout) noexcept {
+  Extents strides(layout.ndim());
+  const bool contiguous = is_c_contiguous(layout);
+  std::int64_t packed = 1;
+  for (int i = layout.ndim() - 1; i >= 0; --i) {
+    const std::int64_t extent = layout.shape[i];
+    strides[i] = contiguous || extent <= 1 ? packed : layout.strides[i] / layout.itemsize;
+    packed = grown(contiguous ? packed : strides[i], extent);
+  }
+  return strides;
+}
+
 bool satisfies(const Layout& layout, Order order) noexcept {
   switch (order) {
     case Order::c: return is_c_contiguous(layout);

@@ -54,6 +54,10 @@ struct Pitch {
 // Strides of the new packed block that a copy in `order` fills, by NumPy's rules for order "K", "C", "F" and "A".
 [[nodiscard]] Extents packed_strides(const Layout& source, Order order, std::int64_t itemsize) noexcept;
 
+// Strides in elements, as DLPack counts them; those of axes that no address depends on become packed ones. The other
+// strides must be multiples of the item size.
+[[nodiscard]] Extents element_strides(const Layout& layout) noexcept;
+
 // Does `layout` already satisfy `order`, so that no packing is needed? "K" and "A" accept anything.
 [[nodiscard]] bool satisfies(const Layout& layout, Order order) noexcept;
 

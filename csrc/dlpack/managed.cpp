@@ -1,7 +1,8 @@
 #include "dlpack/managed.hpp"
 
+#include <algorithm>
+#include <algorithm>
 #include <cstdlib>
-#include <new>
 
 #include "dlpack/describe.hpp"
 
@@ -23,49 +24,67 @@ void delete_export(Managed* managed) noexcept {
   std::free(block);
 }
 
+// Everything but the strides, which follow the shape in the same block.
 template <class Managed>
-Managed* make_export(const TensorRef& ref, Owner owner) noexcept {
-  const int ndim = ref.layout.ndim();
-  const auto extra = static_cast<std::size_t>(2 * ndim) * sizeof(std::int64_t);
-  void* memory = std::malloc(sizeof(Export<Managed>) + extra);
+Managed* make_export(void* data, DType dtype, std::span<const std::int64_t> shape, Owner owner) noexcept {
+  void* memory = std::malloc(sizeof(Export<Managed>) + 2 * shape.size_bytes());
   if (memory == nullptr) return nullptr;
-  auto* block = new (memory) Export<Managed>{};
-  std::int64_t* shape = block->extents;
-  std::int64_t* strides = shape + ndim;
-  std::int64_t packed = 1;
-  const bool contiguous = is_c_contiguous(ref.layout);
-  for (int i = ndim - 1; i >= 0; --i) {
-    shape[i] = ref.layout.shape[i];
-    strides[i] = contiguous ? packed : ref.layout.strides[i] / ref.layout.itemsize;
-    packed *= shape[i] > 1 ? shape[i] : 1;
-  }
-  DLTensor& tensor = block->managed.dl_tensor;
-  tensor.data = ref.data;
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = ndim;
-  tensor.dtype = dtype_to_dlpack(ref.dtype);
-  tensor.shape = shape;
-  tensor.strides = strides;
-  tensor.byte_offset = 0;
+  auto* block = static_cast<Export<Managed>*>(memory);
   block->owner = owner;
+  std::copy(shape.begin(), shape.end(), block->extents);
+  DLTensor& tensor = block->managed.dl_tensor;
+  tensor.data = data;
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = static_cast<int>(shape.size());
+  tensor.dtype = dtype_to_dlpack(dtype);
+  tensor.shape = block->extents;
+  tensor.strides = block->extents + shape.size();
+  tensor.byte_offset = 0;
   block->managed.manager_ctx = block;
   block->managed.deleter = [](Managed* self) { delete_export(self); };
   return &block->managed;
+}
+
+void set_packed_strides(DLTensor& tensor) noexcept {
+  std::int64_t packed = 1;
+  for (int i = tensor.ndim - 1; i >= 0; --i) {
+    tensor.strides[i] = packed;
+    packed *= std::max<std::int64_t>(tensor.shape[i], 1);
+  }
+}
+
+template <class Managed>
+Managed* make_export(const TensorRef& ref, Owner owner) noexcept {
+  auto* managed = make_export<Managed>(ref.data, ref.dtype, {ref.layout.shape.data(), ref.layout.shape.end()}, owner);
+  if (managed == nullptr) return nullptr;
+  std::copy_n(element_strides(ref.layout).begin(), ref.layout.ndim(), managed->dl_tensor.strides);
+  return managed;
+}
+
+void set_version(DLManagedTensorVersioned& managed, std::uint64_t flags) noexcept {
+  managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  managed.flags = flags;
 }
 
 }  // namespace
 
 DLManagedTensorVersioned* export_versioned(const TensorRef& ref, std::uint64_t flags, Owner owner) noexcept {
   auto* managed = make_export<DLManagedTensorVersioned>(ref, owner);
-  if (managed != nullptr) {
-    managed->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-    managed->flags = flags;
-  }
+  if (managed != nullptr) set_version(*managed, flags);
   return managed;
 }
 
 DLManagedTensor* export_unversioned(const TensorRef& ref, Owner owner) noexcept {
   return make_export<DLManagedTensor>(ref, owner);
+}
+
+DLManagedTensorVersioned* export_packed(void* data, DType dtype, std::span<const std::int64_t> shape,
+                                        Owner owner) noexcept {
+  auto* managed = make_export<DLManagedTensorVersioned>(data, dtype, shape, owner);
+  if (managed == nullptr) return nullptr;
+  set_version(*managed, 0);
+  set_packed_strides(managed->dl_tensor);
+  return managed;
 }
 
 }  // namespace ferry

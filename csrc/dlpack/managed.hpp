@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "core/tensor_ref.hpp"
@@ -46,5 +47,9 @@ struct Owner {
 [[nodiscard]] DLManagedTensorVersioned* export_versioned(const TensorRef& ref, std::uint64_t flags,
                                                          Owner owner) noexcept;
 [[nodiscard]] DLManagedTensor* export_unversioned(const TensorRef& ref, Owner owner) noexcept;
+
+// The same for a packed block in C order, straight from the pieces: the hot path builds no TensorRef.
+[[nodiscard]] DLManagedTensorVersioned* export_packed(void* data, DType dtype, std::span<const std::int64_t> shape,
+                                                      Owner owner) noexcept;
 
 }  // namespace ferry

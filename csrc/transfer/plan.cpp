@@ -174,6 +174,10 @@ Decision decide(const TensorRef& source, const Request& request) {
     if (request.copy != CopyPolicy::lazy || lazy || request.private_memory) {
       decision.path = lazy ? Path::lazy : Path::view;
       decision.strides = source.layout.strides;
+      if (request.target == Target::torch) {
+        decision.strides = element_strides(source.layout);
+        for (int i = 0; i < decision.strides.size(); ++i) decision.strides[i] *= source.layout.itemsize;
+      }
       decision.writable = request.target == Target::torch || request.copy == CopyPolicy::always;
       return decision;
     }

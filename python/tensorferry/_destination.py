@@ -10,7 +10,7 @@ from tensorferry._errors import ArgumentError, BufferMismatchError, DTypeError, 
 from tensorferry._native import core
 from tensorferry._take import refuse_array
 
-__all__ = ["agreed_dtype", "refuse_overlap", "require_fit"]
+__all__ = ["agreed_dtype", "refuse_overlap", "require_fit", "require_separate"]
 
 
 def _source_of(out: Any) -> core.Source:
@@ -68,6 +68,35 @@ def refuse_overlap(destination: core.Source, source: core.Source) -> None:
             "it overlaps the source, whose values would change while they are read",
             "pass other memory",
         )
+
+
+def require_separate(pairs: list[tuple[Any, core.Source | None]]) -> None:
+    """Raise when a destination of a nest overlaps another destination, or another leaf's source."""
+    spans = [(*_address_range(_source_of(out)), out) for out, _ in pairs if out is not None]
+    spans += [(*_address_range(source), None) for _, source in pairs if source is not None and not source.no_memory]
+    active: list[tuple[int, int, Any]] = []
+    for span in sorted((span for span in spans if span[0] < span[1]), key=lambda span: span[0]):
+        active = [other for other in active if other[1] > span[0]]
+        if any(_clash(span[2], other[2]) for other in active):
+            raise BufferMismatchError(
+                "a nest of destinations",
+                "one of them overlaps another, or the source of another leaf",
+                "give each leaf memory of its own",
+            )
+        active.append(span)
+
+
+def _clash(a: Any, b: Any) -> bool:
+    """May two leaves whose address ranges meet not be filled one after the other?"""
+    if a is None and b is None:
+        return False
+    if a is None or b is None:
+        return True
+    try:
+        # Columns of one array interleave without sharing.
+        return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _address_range(source: core.Source) -> tuple[int, int]:

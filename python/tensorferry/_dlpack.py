@@ -233,7 +233,8 @@ def from_dlpack(
     _refuse_attached(x, detach, f"from_dlpack(x, to={to!r}, detach=True)")
     if to == "numpy":
         options = ToNumpyOptions.parse(copy, None, "same_kind", "K", None, None, "auto")
-        return _to_numpy.carry_out(_to_numpy.prepare(_as_foreign(take(x)), options), options, None)
+        foreign = _as_foreign(take(x, move=copy is not False))  # refused before a device is waited for
+        return _to_numpy.carry_out(_to_numpy.prepare(foreign, options), options, None)
     _torch.require('from_dlpack(to="torch")')
     if _torch.is_tensor(x) and copy is not True:
         return _torch.to_plain(x).detach()  # an alias: other libraries' tensors have no version counter to share

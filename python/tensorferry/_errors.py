@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 __all__ = [
     "ArgumentError",
     "AutogradError",
@@ -111,9 +114,13 @@ def as_buffer_error(error: FerryError) -> FerryError:
     """Return `error` as an error that is a ``BufferError`` too, as the DLPack protocol asks of a producer."""
     if isinstance(error, BufferError):
         return error
-    kind = type(error)
-    both = type(kind.__name__, (kind, BufferError), {"__module__": kind.__module__, "__doc__": kind.__doc__})
-    return both(error.given, error.why, error.instead)
+    both: FerryError = _buffer_kind(type(error))(error.given, error.why, error.instead)
+    return both
+
+
+@functools.cache
+def _buffer_kind(kind: Any) -> Any:
+    return type(kind.__name__, (kind, BufferError), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
 for _name in __all__:

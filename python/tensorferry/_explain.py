@@ -92,7 +92,7 @@ def explain(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Explanation:
     --------
     >>> import numpy as np, tensorferry as ferry
     >>> print(str(ferry.explain(np.arange(3.0)[::-1], to="torch")).splitlines()[-1])
-    => copy: float64 (3,), 1 copies, 24 bytes moved: torch has no negative strides
+    => copy: float64 (3,), 1 copy, 24 bytes moved: torch has no negative strides
     """
     if is_nest(x):
         raise ArgumentError(

@@ -39,6 +39,14 @@ class Prepared:
     decision: core.Decision | None
     alias: _torch_make.Alias | None = None
 
+    @property
+    def result_dtype(self) -> str:
+        """Name of the tensor's dtype."""
+        if self.alias is not None:
+            return str(self.alias.dtype).removeprefix("torch.")
+        assert self.decision is not None
+        return str(self.decision.result_dtype)
+
 
 def convert(
     a: Any,
@@ -57,7 +65,11 @@ def convert(
     if not is_nest(a):
         return _convert_one(a, options, in_nest=False)
 
+    nothing_asked = options == FromNumpyOptions.parse(None, None, "same_kind", None, "copy", False)
+
     def leaf(node: Any) -> Any:
+        if nothing_asked and type(node) is np.ndarray:
+            return core.from_numpy(node)
         return _convert_one(node, options, in_nest=True) if is_array_like(node) else node
 
     return map_leaves(leaf, a)
@@ -66,7 +78,9 @@ def convert(
 def _convert_one(a: Any, options: FromNumpyOptions, *, in_nest: bool) -> Any:
     if _torch.is_tensor(a):
         return _torch_make.adjusted(a, options)
-    return _torch_make.finished(carry_out(prepare(a, options, in_nest=in_nest)), options)
+    prepared = prepare(a, options, in_nest=in_nest)
+    _torch_make.require_finishable(prepared.result_dtype, options)
+    return _torch_make.finished(carry_out(prepared), options)
 
 
 def prepare(a: Any, options: FromNumpyOptions, *, in_nest: bool = False) -> Prepared:

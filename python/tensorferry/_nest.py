@@ -5,12 +5,18 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
+
 from tensorferry._errors import FerryError, LayoutError
 
-__all__ = ["is_nest", "labelled_leaves", "map_leaves", "open_node", "register_node"]
+__all__ = ["cycle_error", "is_nest", "labels", "labelled_leaves", "map_leaves", "name_leaf", "open_node", "register_node", "visit_leaves"]
+
+# The commonest leaves, so that they are not asked every question below.
+_LEAVES = frozenset({np.ndarray, str, bytes, int, float, complex, bool, type(None)})
 
 T = TypeVar("T")
 Opened = tuple[list[Any], Callable[[list[Any]], Any]]
@@ -48,9 +54,16 @@ def _open_dict(node: dict[Any, Any]) -> Opened:
     keys = list(node)
 
     def rebuild(children: list[Any]) -> Any:
+        pairs = zip(keys, children, strict=True)
+        if type(node) is dict:
+            return dict(pairs)
+        if type(node) is OrderedDict:  # what state_dict() returns, with its version in an attribute
+            ordered = OrderedDict(pairs)
+            ordered.__dict__.update(node.__dict__)
+            return ordered
         # A shallow copy keeps what a subclass adds: default factories, attributes, order.
-        new = {} if type(node) is dict else copy.copy(node)
-        for key, child in zip(keys, children, strict=True):
+        new = copy.copy(node)
+        for key, child in pairs:
             new[key] = child
         return new
 
@@ -69,11 +82,12 @@ def _open_sequence(node: Any) -> Opened:
 
 
 def _open_dataclass(node: Any) -> Opened:
-    names = [field.name for field in dataclasses.fields(node)]
+    names = _set_fields(node)
 
     def rebuild(children: list[Any]) -> Any:
         changes = dict(zip(names, children, strict=True))
-        if all(field.init for field in dataclasses.fields(node)):
+        plain = all(field.init for field in dataclasses.fields(node)) and not _has_init_only(node)
+        if plain:
             return dataclasses.replace(node, **changes)
         new = copy.copy(node)
         for name, child in changes.items():
@@ -81,6 +95,16 @@ def _open_dataclass(node: Any) -> Opened:
         return new
 
     return [getattr(node, name) for name in names], rebuild
+
+
+def _set_fields(node: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(node) if hasattr(node, field.name)]
+
+
+def _has_init_only(node: Any) -> bool:
+    """Does the constructor want an ``InitVar``, whose value is not kept?"""
+    known = node.__dataclass_fields__
+    return any("InitVar" in str(known[name].type) for name in known)
 
 
 def _open_pytree(node: Any) -> Opened | None:
@@ -95,6 +119,8 @@ def _open_pytree(node: Any) -> Opened | None:
 def open_node(node: Any) -> Opened | None:
     """Return the children of a container and a function that builds it again, or None for a leaf."""
     cls = type(node)
+    if cls in _LEAVES or cls.__module__ == "torch":
+        return None
     if cls in _registered:
         children, rebuild = _registered[cls]
         return list(children(node)), lambda converted: rebuild(node, converted)
@@ -115,14 +141,29 @@ def is_nest(x: object) -> bool:
     return open_node(x) is not None
 
 
-def _labels(node: Any, count: int) -> list[str]:
+def labels(node: Any, count: int) -> list[str]:
+    """Say how each child is reached from its container: ``['key']``, ``.field`` or ``[0]``."""
     if isinstance(node, Mapping):
         return [f"[{key!r}]" for key in node]
     if dataclasses.is_dataclass(node):
-        return [f".{field.name}" for field in dataclasses.fields(node)]
+        return [f".{name}" for name in _set_fields(node)]
     if hasattr(node, "_fields"):
         return [f".{name}" for name in node._fields]
     return [f"[{i}]" for i in range(count)]
+
+
+def cycle_error() -> LayoutError:
+    """Return the error for a nest without end."""
+    return LayoutError(
+        "a nest that contains itself", "a container is one of its own descendants", "break the cycle before converting"
+    )
+
+
+def name_leaf(error: Exception, trail: list[tuple[Any, int]]) -> None:
+    """Say in `error` which leaf it concerns; `trail` has each container on the way there and a position in it."""
+    if isinstance(error, FerryError):
+        path = "".join(labels(container, position + 1)[position] for container, position in trail)
+        error.given = f"leaf {path}: {error.given}"
 
 
 def map_leaves(convert: Callable[..., Any], tree: Any, *others: Any) -> Any:
@@ -135,39 +176,56 @@ def map_leaves(convert: Callable[..., Any], tree: Any, *others: Any) -> Any:
     LayoutError
         For a nest that contains itself, or `others` of another structure.
     """
-    done: dict[int, tuple[Any, Any]] = {}  # id -> (leaf, converted): holding the leaf keeps its id unique
-    open_ids: set[int] = set()
+    return _Walk(convert).walk(tree, others, "")
 
-    def walk(node: Any, matching: tuple[Any, ...], path: str) -> Any:
+
+def visit_leaves(convert: Callable[..., T], tree: Any, *others: Any) -> list[tuple[str, T]]:
+    """Return the place of each leaf and what `convert` makes of it, as :func:`map_leaves` does, building nothing."""
+    walk = _Walk(convert, rebuilds=False)
+    walk.walk(tree, others, "")
+    return walk.found
+
+
+class _Walk:
+    """One pass over a nest. Not a closure: one that calls itself would keep every leaf alive until the next collection."""
+
+    def __init__(self, convert: Callable[..., Any], *, rebuilds: bool = True) -> None:
+        self._convert = convert
+        self._rebuilds = rebuilds
+        self.found: list[tuple[str, Any]] = []
+        self._done: dict[int, tuple[Any, Any]] = {}  # id -> (leaf, converted): holding the leaf keeps its id unique
+        self._open_ids: set[int] = set()
+
+    def walk(self, node: Any, matching: tuple[Any, ...], path: str) -> Any:
         opened = open_node(node)
         if opened is None:
-            if not matching and id(node) in done:
-                return done[id(node)][1]
-            try:
-                converted = convert(node, *matching)
-            except FerryError as error:
-                if path:
-                    error.given = f"leaf {path}: {error.given}"
-                raise
-            done[id(node)] = (node, converted)
+            converted = self._leaf(node, matching, path)
+            self.found.append((path, converted))
             return converted
-        if id(node) in open_ids:
-            raise LayoutError(
-                "a nest that contains itself",
-                "a container is one of its own descendants",
-                "break the cycle before converting",
-            )
+        if id(node) in self._open_ids:
+            raise cycle_error()
         children, rebuild = opened
         columns = [_matching_children(node, len(children), other, path) for other in matching]
-        open_ids.add(id(node))
-        labels = _labels(node, len(children))
+        self._open_ids.add(id(node))
+        places = labels(node, len(children))
         new = [
-            walk(child, tuple(column[i] for column in columns), path + labels[i]) for i, child in enumerate(children)
+            self.walk(child, tuple(column[i] for column in columns), path + places[i])
+            for i, child in enumerate(children)
         ]
-        open_ids.discard(id(node))
-        return rebuild(new)
+        self._open_ids.discard(id(node))
+        return rebuild(new) if self._rebuilds else None
 
-    return walk(tree, others, "")
+    def _leaf(self, leaf: Any, matching: tuple[Any, ...], path: str) -> Any:
+        if not matching and id(leaf) in self._done:
+            return self._done[id(leaf)][1]
+        try:
+            converted = self._convert(leaf, *matching)
+        except FerryError as error:
+            if path:
+                error.given = f"leaf {path}: {error.given}"
+            raise
+        self._done[id(leaf)] = (leaf, converted)
+        return converted
 
 
 def labelled_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -177,7 +235,7 @@ def labelled_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, tree
         return
     children = opened[0]
-    for label, child in zip(_labels(tree, len(children)), children, strict=True):
+    for label, child in zip(labels(tree, len(children)), children, strict=True):
         yield from labelled_leaves(child, path + label)
 
 

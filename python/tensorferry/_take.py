@@ -79,7 +79,8 @@ def take(x: Any, *, move: bool = True) -> Taken:
     if isinstance(x, (np.generic, bytes, *_BUFFERS)) or is_array_like(x):
         shared = np.asarray(memoryview(x) if isinstance(x, (bytes, *_BUFFERS)) else x)
         taken = take_array(shared)
-        taken.array = None  # not the caller's object: what is handed out is a view of it
+        if taken.source is not None:
+            taken.array = None  # not the caller's object: what is handed out is a view of it
         return taken
     raise DTypeError(
         f"a {type(x).__name__}",

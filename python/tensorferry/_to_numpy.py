@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tensorferry import _destination, _torch
-from tensorferry._dtypes import NATIVE, for_leaf, resolve
-from tensorferry._errors import CopyRequiredError, DTypeError, StreamError
+from tensorferry._dtypes import CHOICES, NATIVE, for_leaf, resolve
+from tensorferry._errors import CopyRequiredError, DTypeError, PrecisionLossError, StreamError
 from tensorferry._native import core
-from tensorferry._nest import is_nest, map_leaves
+from tensorferry._nest import is_nest, map_leaves, visit_leaves
 from tensorferry._options import ToNumpyOptions
 from tensorferry._take import Taken, is_array_like, refuse_array, take
 
@@ -42,14 +42,44 @@ def convert(x: Any, copy: Any, dtype: Any, casting: Any, order: Any, out: Any, s
     """``to_numpy`` with every argument given; see there."""
     options = ToNumpyOptions.parse(copy, dtype, casting, order, out, stream, pinned)
     if not is_nest(x):
-        return carry_out(prepare(take(x), options, out), options, out)
+        return carry_out(prepare(_take(x, options), options, out), options, out)
 
-    def leaf(node: Any, destination: Any = None) -> Any:
+    if out is not None:
+        return _fill(x, options, out)
+
+    def leaf(node: Any) -> Any:
         if not is_array_like(node):
             return node
-        return carry_out(prepare(take(node), options, destination, in_nest=True), options, destination)
+        return carry_out(prepare(_take(node, options), options, in_nest=True), options, None)
 
-    return map_leaves(leaf, x) if out is None else map_leaves(leaf, x, out)
+    return map_leaves(leaf, x)
+
+
+def _take(x: Any, options: ToNumpyOptions) -> Taken:
+    """Read `x`; where sharing was demanded, a tensor on a device is refused without waiting for a copy of it."""
+    return take(x, move=options.copy != "never")
+
+
+def _fill(x: Any, options: ToNumpyOptions, out: Any) -> Any:
+    """Fill a nest of destinations; every leaf is checked before the first is written."""
+
+    pairs: list[tuple[Any, core.Source | None]] = []
+
+    def check(node: Any, destination: Any) -> Prepared | None:
+        if not is_array_like(node):
+            return None
+        prepared = prepare(take(node), options, destination, in_nest=True)
+        pairs.append((destination, prepared.taken.source))
+        return prepared
+
+    checked = iter(visit_leaves(check, x, out))
+    _destination.require_separate(pairs)
+
+    def leaf(node: Any, destination: Any) -> Any:
+        _, prepared = next(checked)
+        return node if prepared is None else carry_out(prepared, options, destination)
+
+    return map_leaves(leaf, x, out)
 
 
 def convert_leaf(x: Any, copy: Any, order: str) -> Any:
@@ -57,16 +87,17 @@ def convert_leaf(x: Any, copy: Any, order: str) -> Any:
     if not is_array_like(x):
         return x
     options = ToNumpyOptions.parse(copy, None, "same_kind", order, None, None, "auto")
-    return carry_out(prepare(take(x), options, None, in_nest=True), options, None)
+    return carry_out(prepare(_take(x, options), options, None, in_nest=True), options, None)
 
 
 def prepare(taken: Taken, options: ToNumpyOptions, out: Any = None, *, in_nest: bool = False) -> Prepared:
     """Decide what happens to one tensor. ``plan`` and the conversion both come through here."""
     _refuse_stream(taken, options)
-    if taken.array is not None and out is None:
-        kept = _prepare_array(taken, taken.array, options, in_nest=in_nest)
+    if taken.array is not None:
+        kept = _prepare_array(taken, taken.array, options, in_nest=in_nest) if out is None else None
         if kept is not None:
             return kept
+        _refuse_mask(taken.array)
     source = taken.source
     if source is None:
         assert taken.array is not None
@@ -79,6 +110,8 @@ def prepare(taken: Taken, options: ToNumpyOptions, out: Any = None, *, in_nest: 
             "pass copy=None, or move the tensor first: x.cpu()",
         )
     wanted = for_leaf(options.dtype, source.dtype, in_nest=in_nest)
+    if wanted == "float4_e2m1fn_x2":
+        wanted = "float4_e2m1fn"  # arrays hold one value a byte
     if out is not None:
         wanted = _destination.agreed_dtype(out, wanted, options.dtype)
     decision = core.decide(
@@ -112,20 +145,18 @@ def _prepare_array(
 ) -> Prepared | None:
     """Keep the caller's own array when nothing has to change; let NumPy copy what only NumPy knows."""
     if taken.source is None:
-        same_dtype = isinstance(options.dtype, Mapping) or resolve(options.dtype) in ("keep", "numpy")
+        wanted = "keep" if isinstance(options.dtype, Mapping) else resolve(options.dtype)
+        counts = wanted == "int64" and x.dtype.kind in "mM"
+        same_dtype = wanted in ("keep", "numpy") or (in_nest and x.dtype.kind not in "fc" and not counts)
     else:
         wanted = for_leaf(options.dtype, taken.source.dtype, in_nest=in_nest)
         native = bool(NATIVE[taken.source.dtype]["numpy_native"])
-        same_dtype = wanted in ("keep", taken.source.dtype) or (wanted == "numpy" and native)
+        fits = wanted == taken.source.dtype or (wanted == "numpy" and native)
+        same_dtype = wanted == "keep" or (fits and not taken.source.byte_swapped)
     in_order = {"C": x.flags.c_contiguous, "F": x.flags.f_contiguous}.get(options.order, True)
     if same_dtype and in_order and options.copy in ("if_needed", "never"):
         return Prepared(taken, None, kept=True)
-    if isinstance(x, np.ma.MaskedArray):
-        raise DTypeError(
-            f"a masked {x.shape} {x.dtype} array",
-            "a conversion would drop the mask",
-            "fill it first: x.filled(value)",
-        )
+    _refuse_mask(x)
     if taken.source is None and same_dtype:
         if options.copy == "never":
             raise CopyRequiredError(
@@ -135,6 +166,15 @@ def _prepare_array(
             )
         return Prepared(taken, None)
     return None
+
+
+def _refuse_mask(x: np.ndarray[Any, Any]) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise DTypeError(
+            f"a masked {x.shape} {x.dtype} array",
+            "a conversion would drop the mask",
+            "fill it first: x.filled(value)",
+        )
 
 
 def _through_numpy(x: np.ndarray[Any, Any], options: ToNumpyOptions) -> core.Source:
@@ -154,15 +194,36 @@ def as_known_dtype(x: np.ndarray[Any, Any], wanted: str, casting: str, what: str
         Under "same_value", when extended precision does not survive.
     """
     if x.dtype.kind in "mM" and wanted == "int64":
-        return core.Source.from_array(x.view("i8"))
-    if x.dtype.kind in "fc" and wanted not in ("keep", "numpy", "bits"):
-        target = np.dtype("complex128" if x.dtype.kind == "c" else "float64")
-        narrowed = x.astype(target)
-        if casting == "same_value" and not np.array_equal(narrowed.astype(x.dtype), x, equal_nan=True):
-            raise refuse_array(x, what)
-        if casting in ("same_value", "unsafe", "same_kind"):
-            return core.Source.from_array(narrowed)
+        return core.Source.from_array(x.view(np.dtype("i8").newbyteorder(x.dtype.byteorder)))
+    if x.dtype.kind in "fc" and wanted not in CHOICES and casting in ("same_value", "unsafe", "same_kind"):
+        return _narrowed(x, wanted, casting, what)
     raise refuse_array(x, what)
+
+
+def _narrowed(x: np.ndarray[Any, Any], wanted: str, casting: str, what: str) -> core.Source:
+    """Round extended precision once: straight to what was asked for, or to double where that loses nothing."""
+    kind = x.dtype.kind
+    direct = wanted in (("complex64", "complex128") if kind == "c" else ("float16", "float32", "float64"))
+    target = np.dtype(wanted if direct else "complex128" if kind == "c" else "float64")
+    with np.errstate(all="ignore"):
+        narrowed = x.astype(target)
+    survived = (narrowed == x) | ((narrowed != narrowed) & (x != x))
+    if casting == "same_value" and not np.all(survived):
+        index = tuple(int(i) for i in np.argwhere(~survived)[0])
+        error = PrecisionLossError(
+            f'a {x.shape} {x.dtype} array, casting="same_value"',
+            f"the value at index {index} is not a value of {target}",
+            'choose a wider dtype, or pass casting="unsafe" to accept the change',
+        )
+        error.index = index
+        raise error
+    if not direct and not np.all(survived):
+        raise DTypeError(
+            f"a {x.shape} {x.dtype} array, dtype={wanted}",
+            f"it would be rounded twice, through {target}, since {what} has no extended precision",
+            f"round it yourself: x.astype({target})",
+        )
+    return core.Source.from_array(narrowed)
 
 
 def carry_out(prepared: Prepared, options: ToNumpyOptions, out: Any) -> Any:
@@ -183,6 +244,6 @@ def carry_out(prepared: Prepared, options: ToNumpyOptions, out: Any) -> Any:
 
 
 def _numpy_copy(x: np.ndarray[Any, Any], options: ToNumpyOptions) -> np.ndarray[Any, Any]:
-    copied = x.copy(order=options.order)  # type: ignore[arg-type]
+    copied: np.ndarray[Any, Any] = x.copy(order=options.order)  # type: ignore[arg-type]
     copied.flags.writeable = options.copy == "always"
     return copied

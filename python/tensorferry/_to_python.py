@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tensorferry._errors import DTypeError
+from tensorferry._dtypes import NATIVE
+from tensorferry._errors import DTypeError, FerryError
 from tensorferry._native import core
-from tensorferry._nest import is_nest, open_node
+from tensorferry._nest import cycle_error, is_nest, labels, open_node
 from tensorferry._take import is_array_like, refuse_array
 
 __all__ = ["to_python"]
@@ -46,24 +47,52 @@ def to_python(x: Any, /) -> Any:
     >>> ferry.to_python({"loss": np.float32(0.5), "sizes": np.arange(3)})
     {'loss': 0.5, 'sizes': [0, 1, 2]}
     """
-    plain = x if not is_nest(x) and not is_array_like(x) else core.to_numpy(x, dtype="numpy")
-    return _unwrap(plain)
+    if is_nest(x) or is_array_like(x) or isinstance(x, np.generic):
+        return _Unwrapping().unwrap(x)
+    return x
 
 
-def _unwrap(node: Any) -> Any:
-    if isinstance(node, np.ndarray):
-        return _unwrap_array(node)
-    if isinstance(node, np.generic):
-        return _unwrap_array(np.asarray(node))
-    opened = open_node(node)
-    if opened is None:
-        return node
-    children = [_unwrap(child) for child in opened[0]]
-    if isinstance(node, Mapping):
-        return dict(zip(node, children, strict=True))
-    if dataclasses.is_dataclass(node):
-        return {field.name: child for field, child in zip(dataclasses.fields(node), children, strict=True)}
-    return children
+class _Unwrapping:
+    """One walk; the containers between the root and here are noted, so that a cycle is found."""
+
+    def __init__(self) -> None:
+        self._open_ids: set[int] = set()
+
+    def unwrap(self, node: Any, path: str = "") -> Any:
+        if node is None or isinstance(node, (str, bytes, int, float)):
+            return node.item() if isinstance(node, np.generic) else node
+        opened = open_node(node)
+        if opened is None:
+            return _unwrap_leaf(node, path)
+        if id(node) in self._open_ids:
+            raise cycle_error()
+        self._open_ids.add(id(node))
+        places = labels(node, len(opened[0]))
+        children = [self.unwrap(child, path + place) for place, child in zip(places, opened[0], strict=True)]
+        self._open_ids.discard(id(node))
+        if isinstance(node, Mapping):
+            return dict(zip(node, children, strict=True))
+        if dataclasses.is_dataclass(node):
+            return {place.removeprefix("."): child for place, child in zip(places, children, strict=True)}
+        return children
+
+
+def _unwrap_leaf(leaf: Any, path: str) -> Any:
+    if not (is_array_like(leaf) or isinstance(leaf, np.generic)):
+        return leaf
+    try:
+        array = core.to_numpy(leaf) if _is_native(leaf) else core.to_numpy(leaf, dtype="numpy")
+        return _unwrap_array(array)
+    except FerryError as error:
+        if path:
+            error.given = f"leaf {path}: {error.given}"
+        raise
+
+
+def _is_native(leaf: Any) -> bool:
+    """Is the dtype NumPy's own, so that the short way gives numbers at once?"""
+    name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
+    return name in NATIVE and bool(NATIVE[name]["numpy_native"])
 
 
 def _unwrap_array(array: np.ndarray[Any, Any]) -> Any:

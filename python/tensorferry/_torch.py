@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tensorferry import _torch_refusals as refusals
@@ -51,12 +51,26 @@ class TensorSource:
         A detached alias of the host tensor, sharing storage and version counter with it.
     moved_from : str or None
         The device the values were copied from, or None for host tensors.
+    tensor : torch.Tensor
+        The tensor itself.
+    copied_on_read : bool
+        Its storage was copy-on-write, after ``copy="lazy"``: reading makes torch copy it to memory of its own.
     """
 
-    def __init__(self, source: core.Source, alias: torch.Tensor, moved_from: str | None) -> None:
+    def __init__(
+        self,
+        source: core.Source,
+        alias: torch.Tensor,
+        tensor: torch.Tensor,
+        *,
+        moved_from: str | None = None,
+        copied_on_read: bool = False,
+    ) -> None:
         self.source = source
         self.alias = alias
+        self.tensor = tensor
         self.moved_from = moved_from
+        self.copied_on_read = copied_on_read
 
 
 @contextmanager
@@ -68,10 +82,27 @@ def _plain_behaviour() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _outside_of_modes() -> Iterator[None]:
+    """Operations on ordinary tensors give ordinary tensors, also under FakeTensorMode and inside torch.func transforms."""
+    import torch
+
+    with ExitStack() as stack:
+        if torch._C._len_torch_dispatch_stack() > 0:
+            from torch.utils._python_dispatch import _disable_current_modes
+
+            stack.enter_context(_disable_current_modes())
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+
+            stack.enter_context(temporarily_clear_interpreter_stack())
+        yield
+
+
 def _capsule_source(alias: torch.Tensor, name: str) -> core.Source:
     """Read a host tensor through a DLPack capsule; what DLPack has no word for goes as integers of the same width."""
     import torch
-    from torch.utils.dlpack import to_dlpack
+    from torch.utils.dlpack import to_dlpack  # type: ignore[attr-defined]
 
     reads_as = TORCH[name].reads_as
     assert reads_as is not None  # refused before
@@ -81,7 +112,7 @@ def _capsule_source(alias: torch.Tensor, name: str) -> core.Source:
     if not NATIVE[reads_as]["numpy_native"] or name != reads_as:
         carrier = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[NATIVE[reads_as]["itemsize"]]
         if negated:
-            alias, negated = alias.resolve_neg(), False  # a negative view cannot be reinterpreted
+            alias = torch._neg_view(alias)  # flips the mark, with which a tensor cannot be reinterpreted
         alias = alias.view(carrier)
     source = core.Source.from_capsule(to_dlpack(alias))
     return source.relabelled(reads_as, conjugated=conjugated, negated=negated)
@@ -120,15 +151,21 @@ def take(x: torch.Tensor, *, move: bool = True) -> TensorSource:
             entry.note if entry else "this dtype is newer than tensorferry",
             entry.remedy if entry else "convert it first, for example x.to(torch.float32)",
         )
+    with _outside_of_modes():
+        return _take_plain(plain, name, entry.reads_as, move)
+
+
+def _take_plain(plain: torch.Tensor, name: str, reads_as: str, move: bool) -> TensorSource:
     alias = plain.detach()
     if alias._is_zerotensor():
-        return TensorSource(core.Source.zeros(entry.reads_as, list(alias.shape)), alias, None)
-    moved_from = None
-    if alias.device.type != "cpu":
-        moved_from = str(alias.device)
-        if not move:
-            strides = [step * alias.element_size() for step in alias.stride()]
-            return TensorSource(core.Source.described(entry.reads_as, list(alias.shape), strides), alias, moved_from)
+        return TensorSource(core.Source.zeros(reads_as, list(alias.shape)), alias, plain)
+    moved_from = None if alias.device.type == "cpu" else str(alias.device)
+    copied_on_read = is_copy_on_write(alias)
+    if not move and (moved_from is not None or copied_on_read):
+        strides = [step * alias.element_size() for step in alias.stride()]
+        described = core.Source.described(reads_as, list(alias.shape), strides)
+        return TensorSource(described, alias, plain, moved_from=moved_from, copied_on_read=copied_on_read)
+    if moved_from is not None:
         alias = _to_host(alias)
     elif not _storage_is_large_enough(alias):
         raise LayoutError(
@@ -136,7 +173,15 @@ def take(x: torch.Tensor, *, move: bool = True) -> TensorSource:
             "its memory was taken away (storage().resize_(0), as sharded training does)",
             "restore the storage first, for example by gathering the parameters",
         )
-    return TensorSource(_capsule_source(alias, name), alias, moved_from)
+    source = _capsule_source(alias, name)
+    return TensorSource(source, alias, plain, moved_from=moved_from, copied_on_read=copied_on_read)
+
+
+def is_copy_on_write(x: torch.Tensor) -> bool:
+    """Does `x` share its storage with a snapshot, so that reading it through DLPack would copy it?"""
+    import torch
+
+    return hasattr(torch._C, "_is_cow_tensor") and torch._C._is_cow_tensor(x)
 
 
 def _to_host(alias: torch.Tensor) -> torch.Tensor:
@@ -155,17 +200,18 @@ def lazy_clone_is_safe(taken: TensorSource) -> bool:
 
     Copy-on-write moves the tensor to new memory at its next write, and frees the old memory with the snapshot. So
     nobody else may hold a view of that memory: no array of ours (they hold the storage object), none of ``.numpy()``
-    (which makes the storage fixed in size), no other process.
+    (which makes the storage fixed in size), no other process, no DLPack consumer (it holds the tensor, or a view of
+    it). Views of torch's own and autograd look like such consumers, and cost a private copy.
     """
     import torch
 
     alias = taken.alias
     if taken.moved_from is not None or not hasattr(torch, "_lazy_clone") or alias.device.type != "cpu" or alias._is_zerotensor():
         return False
-    if alias.is_conj() or alias.is_neg() or alias.is_shared():
+    if alias.is_conj() or alias.is_neg() or alias.untyped_storage().is_shared():
         return False
-    storage = alias.untyped_storage()
-    return storage.resizable() and sys.getrefcount(storage) == _storage_references()
+    with _outside_of_modes():
+        return alias.untyped_storage().resizable() and _holders(taken.tensor, alias) == _sole_holders()
 
 
 def keep_storage(taken: TensorSource, source: core.Source) -> core.Source:
@@ -177,15 +223,26 @@ def keep_present_values(taken: TensorSource, source: core.Source) -> core.Source
     """Return `source` kept alive by a copy-on-write clone: later writes to the tensor go to new memory."""
     import torch
 
-    snapshot = torch._lazy_clone(taken.alias)
+    with _outside_of_modes():
+        snapshot = torch._lazy_clone(taken.alias)
+    core.note_lazy_snapshot()
     # Held by its storage alone: an alias of the snapshot could be written to, and would take the memory along.
     return source.owned_by(snapshot.untyped_storage())
 
 
-def _storage_references() -> int:
-    """What ``sys.getrefcount`` says of a storage that only its tensor and one local name know."""
+def _holders(tensor: torch.Tensor, alias: torch.Tensor) -> tuple[int, int, int] | None:
+    """Count who knows the tensor, its storage, and the storage's Python object; a DLPack consumer holds the first."""
     import torch
 
-    tensor = torch.empty(1)
-    storage = tensor.untyped_storage()
-    return sys.getrefcount(storage)
+    if not hasattr(tensor, "_use_count") or not hasattr(torch._C, "_storage_Use_Count"):
+        return None
+    storage = alias.untyped_storage()
+    return tensor._use_count(), torch._C._storage_Use_Count(storage._cdata), sys.getrefcount(storage)
+
+
+def _sole_holders() -> tuple[int, int, int]:
+    """What :func:`_holders` says of a tensor that nobody else knows."""
+    import torch
+
+    tensor = torch.empty(1, device="cpu")
+    return _holders(tensor, tensor.detach()) or (0, 0, 0)

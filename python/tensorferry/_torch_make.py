@@ -72,6 +72,38 @@ def empty(decision: core.Decision) -> tuple[torch.Tensor, core.Source]:
     return tensor, destination.relabelled(decision.value_dtype)
 
 
+def require_finishable(dtype: str, options: FromNumpyOptions) -> None:
+    """Raise for what :func:`finished` cannot do with a tensor of native or torch dtype `dtype`, before it is made."""
+    if options.device is not None:
+        _require_device(options.device)
+    if options.requires_grad and NATIVE[dtype]["kind"] not in ("floating", "complex"):
+        raise AutogradError(
+            f"requires_grad=True for a torch.{dtype} tensor",
+            "only floating and complex tensors have gradients",
+            'pass dtype="float32" as well',
+        )
+
+
+def _require_device(device: Any) -> None:
+    import torch
+
+    try:
+        kind = torch.device(device).type
+    except (RuntimeError, TypeError) as error:
+        raise _no_device(device, error) from error
+    backend = getattr(torch, kind, None)
+    if backend is not None and hasattr(backend, "is_available") and not backend.is_available():
+        raise _no_device(device, f"torch finds no {kind} device")
+
+
+def _no_device(device: Any, why: object) -> DeviceError:
+    return DeviceError(
+        f"device={device!r}",
+        f"torch cannot put a tensor there ({str(why).splitlines()[0]})",
+        "run `tensorferry doctor` to see which devices there are",
+    )
+
+
 def finished(tensor: torch.Tensor, options: FromNumpyOptions) -> torch.Tensor:
     """Move to the device asked for and mark for autograd."""
     import torch
@@ -79,19 +111,9 @@ def finished(tensor: torch.Tensor, options: FromNumpyOptions) -> torch.Tensor:
     if options.device is not None:
         try:
             tensor = tensor.to(torch.device(options.device))
-        except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-            raise DeviceError(
-                f"device={options.device!r}",
-                f"torch cannot put a tensor there ({str(error).splitlines()[0]})",
-                "run `tensorferry doctor` to see which devices there are",
-            ) from error
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            raise _no_device(options.device, error) from error
     if options.requires_grad:
-        if not (tensor.is_floating_point() or tensor.is_complex()):
-            raise AutogradError(
-                f"requires_grad=True for a {tensor.dtype} tensor",
-                "only floating and complex tensors have gradients",
-                'pass dtype="float32" as well',
-            )
         tensor.requires_grad_(True)
     return tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensorferry._errors import AutogradError, DeviceError, FerryError, LayoutError
+from tensorferry._errors import AutogradError, DeviceError, LayoutError
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +34,9 @@ WRAPPERS: dict[str, Refusal] = {
     "NestedTensor": Refusal(
         "its rows have different lengths, an array's have not",
         "convert the rows one by one: to_numpy(x.unbind()), or the flat values: to_numpy(x.values())",
+    ),
+    "UninitializedTensorMixin": Refusal(
+        "a lazy module has not seen its first input yet, so it has neither shape nor values", "run the module once first"
     ),
     "AsyncCollectiveTensor": Refusal("its values are still being communicated", "call x.wait() first"),
 }
@@ -103,16 +106,13 @@ def _refuse_transformed(x: torch.Tensor) -> None:
 def refuse_layout(x: torch.Tensor, dtype_name: str) -> None:
     """Raise for tensors that are not strided, have no values, or are quantised by channel."""
     given = f"a {tuple(x.shape) if not x.is_nested else 'nested'} torch.{dtype_name} tensor"
-    error: FerryError | None = None
     if x.device.type == "meta":
-        error = DeviceError(
+        raise DeviceError(
             f"{given} on device meta",
             "meta tensors have shapes but no values",
             "materialise it first, for example module.to_empty(device='cpu') and loading its weights",
         )
-    elif x.is_nested:
-        error = LayoutError(given, *WRAPPERS["NestedTensor"])
-    elif str(x.layout) != "torch.strided":
-        error = LayoutError(f"{given} of layout {x.layout}", *_LAYOUTS.get(str(x.layout), _SPARSE))
-    if error is not None:
-        raise error
+    if x.is_nested:
+        raise LayoutError(given, *WRAPPERS["NestedTensor"])
+    if str(x.layout) != "torch.strided":
+        raise LayoutError(f"{given} of layout {x.layout}", *_LAYOUTS.get(str(x.layout), _SPARSE))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -57,12 +58,13 @@ def writable(t: torch.Tensor, /) -> Iterator[np.ndarray[Any, Any]]:
     tensor([0., 5., 0.])
     """
     array = _open(t)
-    _raise_version(t)
+    raise_version = _version_of(t)
+    raise_version()
     try:
         yield array
     finally:
         array.flags.writeable = False
-        _raise_version(t)
+        raise_version()
 
 
 def _open(t: Any) -> np.ndarray[Any, Any]:
@@ -101,8 +103,10 @@ def _refuse_recorded(t: torch.Tensor, source: core.Source) -> None:
         )
 
 
-def _raise_version(t: torch.Tensor) -> None:
+def _version_of(t: torch.Tensor) -> Callable[[], None]:
+    """Return what raises the version of `t`: found beforehand, for nothing can be imported at interpreter exit."""
     import torch
 
-    if not t.is_inference():  # those have no counter, and autograd never saves them
-        torch.autograd.graph.increment_version(t)
+    if t.is_inference():  # those have no counter, and autograd never saves them
+        return lambda: None
+    return functools.partial(torch.autograd.graph.increment_version, t)

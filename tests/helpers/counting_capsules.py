@@ -41,6 +41,8 @@ class _ManagedVersioned(ctypes.Structure):
     )
 
 
+_names: list[bytes] = []
+_kept: list[Any] = []
 _python = ctypes.pythonapi
 _python.PyCapsule_New.restype = ctypes.py_object
 _python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -121,6 +123,7 @@ class CountingCapsule:
             tensor.strides = ctypes.cast(self._strides, ctypes.POINTER(ctypes.c_int64))
         destructor = ctypes.cast(self._destructor, ctypes.c_void_p)
         self.capsule = _python.PyCapsule_New(ctypes.addressof(self._managed), self._name, destructor)
+        _kept.append(self)  # whoever consumes the capsule may call the deleter at any later time
 
     def _count(self, _managed: int) -> None:
         self.deletions += 1
@@ -163,6 +166,3 @@ def forget(capsule: Any) -> None:
     name = used[_python.PyCapsule_GetName(capsule)]
     _names.append(name)  # a capsule borrows its name
     _python.PyCapsule_SetName(capsule, name)
-
-
-_names: list[bytes] = []

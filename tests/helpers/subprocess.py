@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 __all__ = ["run_python", "stdout_of"]
+
+_TESTS = Path(__file__).parents[1]
 
 
 def run_python(code: str, *, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
@@ -15,7 +19,7 @@ def run_python(code: str, *, timeout_s: float = 60) -> subprocess.CompletedProce
     Parameters
     ----------
     code : str
-        A program; common indentation is removed.
+        A program; common indentation is removed. It can import these helpers.
     timeout_s : float
         Seconds after which it is killed and ``subprocess.TimeoutExpired`` raised.
 
@@ -24,8 +28,14 @@ def run_python(code: str, *, timeout_s: float = 60) -> subprocess.CompletedProce
     subprocess.CompletedProcess
         With ``stdout`` and ``stderr`` as text; a negative ``returncode`` is the number of the signal that killed it.
     """
+    paths = [str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout_s, check=False
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
     )
 
 

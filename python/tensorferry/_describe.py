@@ -1,0 +1,92 @@
+"""``describe``: what an object is, as a tensor, without reading or changing a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorferry import _torch, _torch_describe
+from tensorferry._describe_array import describe_array
+from tensorferry._describe_producers import describe_convertible, describe_producer
+from tensorferry._description import Description
+from tensorferry._description_nest import NestDescription
+from tensorferry._errors import LayoutError
+from tensorferry._nest import is_nest, labelled_leaves, open_node
+from tensorferry._take import is_array_like, take
+
+__all__ = ["describe", "refuse_cycles"]
+
+
+def describe(x: Any, /) -> Description | NestDescription:
+    """Tell everything about a tensor but its values: dtype, layout, memory, device, autograd, what keeps it alive.
+
+    Parameters
+    ----------
+    x : tensor, array, DLPack producer, buffer or nest
+        Of any shape, dtype and device; also the kinds that ``to_numpy`` refuses (sparse, meta, quantised, ...), whose
+        `note` says why.
+
+    Returns
+    -------
+    Description
+        For a nest a NestDescription, with one Description for each tensor under ``parts``.
+
+    Raises
+    ------
+    DTypeError
+        For what is no tensor, no array and no nest.
+    LayoutError
+        For a nest that contains itself.
+
+    Notes
+    -----
+    No value is read or copied and no device is started or waited for. `x` stays as it is: flags, version, autograd
+    state, and copy-on-write storage, which stays shared (a torch that tells addresses by ``data_ptr()`` alone copies
+    it). Three kinds of object are asked to export themselves, which costs what their own code costs: foreign DLPack
+    producers, tensor subclasses with their own ``__dlpack__``, and objects with ``__array__``.
+
+    Examples
+    --------
+    >>> import numpy as np, tensorferry as ferry
+    >>> ferry.describe(np.zeros((3, 8), np.float32)[:, :4])
+    <NumPy array ndarray: float32 (3, 4) on cpu, pitched: 3 rows of 16 bytes, one every 32 bytes, 48 bytes>
+    """
+    if not is_nest(x):
+        return _describe_leaf(x)
+    refuse_cycles(x)
+    leaves = list(labelled_leaves(x))
+    return NestDescription(
+        class_name=type(x).__name__,
+        parts={place: _describe_leaf(leaf) for place, leaf in leaves if _is_described(leaf)},
+        others={place: type(leaf).__name__ for place, leaf in leaves if not _is_described(leaf)},
+    )
+
+
+def refuse_cycles(tree: Any, above: tuple[int, ...] = ()) -> None:
+    """Raise LayoutError for a nest that contains itself."""
+    opened = open_node(tree)
+    if opened is None:
+        return
+    if id(tree) in above:
+        raise LayoutError(
+            "a nest that contains itself", "a container is one of its own descendants", "break the cycle first"
+        )
+    for child in opened[0]:
+        refuse_cycles(child, (*above, id(tree)))
+
+
+def _is_described(x: Any) -> bool:
+    return is_array_like(x) or isinstance(x, (np.generic, bytes))
+
+
+def _describe_leaf(x: Any) -> Description:
+    if _torch.is_tensor(x):
+        return _torch_describe.describe_tensor(x)
+    if isinstance(x, np.ndarray):
+        return describe_array(x)
+    if not _is_described(x):
+        take(x)  # raises: it is no tensor
+    if hasattr(type(x), "__dlpack__") and not isinstance(x, np.generic):
+        return describe_producer(x)
+    return describe_convertible(x)

@@ -1,0 +1,112 @@
+"""Prints what the doctor found."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from tensorferry._doctor import Device, Facts
+from tensorferry.cli._output import grid, heading, stdout, verdict
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["show"]
+
+_FREE = {"lazy": "nothing moved until someone writes to the tensor"}
+
+
+def show(facts: Facts) -> None:
+    """Print all facts, the findings last."""
+    console = stdout()
+    console.print(heading(f"tensorferry {facts.versions['tensorferry']}"), f"on Python {facts.versions['python']},",
+                  f"{platform.system()} {platform.machine()}")  # fmt: skip
+    console.print()
+    console.print(_software(facts))
+    console.print()
+    console.print(heading("Devices"), "(none was initialised)")
+    console.print(_devices(facts))
+    console.print()
+    console.print(heading("What each call does here"))
+    console.print(_paths(facts))
+    console.print()
+    console.print(heading("Checks"))
+    console.print(_checks(facts))
+    console.print()
+    if facts.remedies:
+        console.print(heading("To get more"))
+        console.print(_remedies(facts))
+        console.print()
+    for finding in facts.findings:
+        console.print(verdict(False, no="FINDING"), f"{finding.given}: {finding.why}; {finding.instead}")
+    if not facts.findings:
+        console.print(verdict(True, yes="Tensors and arrays convert both ways here."))
+
+
+def _software(facts: Facts) -> Table:
+    table = grid("what", "version", "note")
+    for package in ("numpy", "ml_dtypes", "torch", "scikit-learn", "pillow", "safetensors"):
+        table.add_row(package, facts.versions[package] or "not installed", _note(package, facts))
+    native = facts.native
+    sanitizers = f", sanitizers {native['sanitizers']}" if native.get("sanitizers") else ""
+    built = f"compiler {native['compiler']}, {native['build_type']}, NumPy {native['numpy']}, DLPack {native['dlpack']}"
+    table.add_row("native module", "built by", built + sanitizers)
+    return table
+
+
+def _note(package: str, facts: Facts) -> str:
+    if package == "torch" and facts.versions["torch"] is not None:
+        if facts.exchange_table:
+            read = "tensors are read through the DLPack C exchange table it carries"
+        else:
+            read = f"tensors are read through DLPack capsules: {facts.exchange_reason}"
+        bridge = "its own .numpy() works" if facts.numpy_bridge else "its own .numpy() does not work, tensorferry does"
+        return f"{read}; {bridge}"
+    uses = {"scikit-learn": "for the demo", "pillow": "for the demo", "safetensors": "for explain FILE.safetensors"}
+    return uses.get(package, "")
+
+
+def _devices(facts: Facts) -> Table:
+    table = grid("device", "built", "seen", "so")
+    absent = []
+    for device in facts.devices:
+        if not device.built and not device.seen:
+            absent.append(device.name)
+        elif device.name == "cpu":
+            does = "views, copies and casts" if device.built else "arrays and DLPack producers only"
+            table.add_row("cpu", "always there", device.seen, does)
+        else:
+            built = f"torch is built for {device.built}" if device.built else "torch is built without"
+            table.add_row(device.name, built, device.seen or "none seen", _use(device))
+    if absent:
+        table.add_row(", ".join(absent), "torch is built without" if facts.versions["torch"] else "", "none seen", "")
+    return table
+
+
+def _use(device: Device) -> str:
+    if device.built and device.seen:
+        return "through torch, blocking"
+    return "needs another build of torch" if device.seen else "no use here"
+
+
+def _paths(facts: Facts) -> Table:
+    table = grid("!call", "!path", "what it costs")
+    for path in facts.paths:
+        cost = f"{path.copies} copy: {path.reason}" if path.copies else _FREE.get(path.path, "nothing moved")
+        waits = f"; waits for {' and '.join(path.waits)}" if path.waits else ""
+        table.add_row(path.call, path.path, cost + waits)
+    return table
+
+
+def _checks(facts: Facts) -> Table:
+    table = grid("verdict", "check", "detail")
+    for check in facts.checks:
+        table.add_row(verdict(check.ok), check.name, check.detail)
+    return table
+
+
+def _remedies(facts: Facts) -> Table:
+    table = grid("command", "gives")
+    for remedy in facts.remedies:
+        table.add_row(remedy.command, remedy.gives)
+    return table

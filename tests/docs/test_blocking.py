@@ -1,0 +1,48 @@
+"""docs/blocking.md: which calls copy from a device, and so wait for it, on a device whose copies are counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.documentation import ROOT
+from helpers.subprocess import stdout_of
+
+PROGRAM = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+import numpy as np, torch, tensorferry as ferry
+from helpers.remote_device import install
+remote = install()
+t, u = torch.ones(3).to("remote"), torch.zeros(3).to("remote")
+before = remote.copies
+try:
+    CALL
+except ferry.FerryError as error:
+    print(type(error).__name__)
+print(remote.copies - before)
+"""
+
+CALLS = {
+    "ferry.to_numpy(t)": "1",
+    "ferry.to_numpy([t, u, t])": "2",
+    "ferry.to_numpy(t, copy=False)": "CopyRequiredError 0",
+    "ferry.to_python({'loss': t, 'step': 1})": "1",
+    "ferry.from_numpy(np.ones(3, np.float32), device='remote')": "1",
+    "ferry.stack([t, u], to='numpy')": "2",
+    "ferry.check(t, shape=(3,), dtype='floating', device='remote')": "0",
+    "ferry.check(t, finite=True, range=(0, 1))": "1",
+    "ferry.plan([t, u])": "0",
+    "ferry.explain(t)": "0",
+    "ferry.describe(t)": "0",
+    "ferry.shares_memory(t, u)": "0",
+    "ferry.writable(t).__enter__()": "CopyRequiredError 0",
+    "ferry.to_dlpack(t)": "DeviceError 0",
+    "ferry.from_dlpack(t)": "0",
+    "ferry.from_dlpack(t, to='numpy', copy=None)": "1",
+    "ferry.from_dlpack(t, to='numpy')": "CopyRequiredError 0",
+}
+
+
+@pytest.mark.parametrize(("call", "outcome"), CALLS.items(), ids=CALLS.keys())
+def test_copies_from_a_device_are_as_documented(call: str, outcome: str) -> None:
+    assert stdout_of(PROGRAM.replace("CALL", call)).split() == outcome.split()

@@ -1,0 +1,54 @@
+"""The table of public names, from their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+
+from markdown_text import code, table
+
+import tensorferry as ferry
+
+__all__ = ["GUIDES", "api", "public_names", "summary"]
+
+# The guide that each name belongs to; the order is that of the table.
+GUIDES: dict[str, tuple[str, ...]] = {
+    "four-conversions.md": ("to_numpy", "from_numpy", "to_python", "stack"),
+    "inspect-and-check.md": (
+        *("plan", "Plan", "explain", "Explanation", "Step"),
+        *("describe", "Description", "NestDescription", "Pitch", "check", "shares_memory"),
+    ),
+    "sharing-and-copying.md": ("writable",),
+    "dlpack.md": ("to_dlpack", "from_dlpack", "Producer"),
+    "nests.md": ("register_node",),
+}
+_ERRORS = "errors.md"
+
+
+def public_names() -> list[str]:
+    """Return every public name, guide by guide; errors and what has no guide of its own come last."""
+    guided = [name for names in GUIDES.values() for name in names]
+    return [*(name for name in guided if name in ferry.__all__), *(n for n in ferry.__all__ if n not in guided)]
+
+
+def summary(name: str) -> str:
+    """Return the first sentence of a name's docstring."""
+    documented = inspect.getdoc(getattr(ferry, name)) or ""
+    paragraph = " ".join(documented.split("\n\n")[0].split())
+    return paragraph.removesuffix(".")
+
+
+def _guide(name: str) -> str:
+    found = [guide for guide, names in GUIDES.items() if name in names]
+    return found[0] if found else _ERRORS
+
+
+def _written(name: str) -> str:
+    value = getattr(ferry, name)
+    return name if inspect.isclass(value) else f"{name}()"
+
+
+def api() -> str:
+    """One row for each public name."""
+    named = [name for name in public_names() if not name.startswith("__")]
+    rows = [[f"[{code(_written(name))}]({_guide(name)})", summary(name)] for name in named]
+    return table(["name", "what it is for"], rows)
