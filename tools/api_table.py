@@ -34,7 +34,7 @@ def summary(name: str) -> str:
     """Return the first sentence of a name's docstring."""
     documented = inspect.getdoc(getattr(ferry, name)) or ""
     paragraph = " ".join(documented.split("\n\n")[0].split())
-    return paragraph.removesuffix(".")
+    return paragraph.split(". ")[0].removesuffix(".").replace("``", "`")
 
 
 def _guide(name: str) -> str:

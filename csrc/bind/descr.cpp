@@ -13,44 +13,76 @@ std::array<PyArray_Descr*, dtype_count> descriptors{};  // owned for the life of
 
 int builtin_type_number(DType dtype) noexcept {
   switch (dtype) {
-    case DType::bool_: return NPY_BOOL;
-    case DType::uint8: return NPY_UINT8;
-    case DType::uint16: return NPY_UINT16;
-    case DType::uint32: return NPY_UINT32;
-    case DType::uint64: return NPY_UINT64;
-    case DType::int8: return NPY_INT8;
-    case DType::int16: return NPY_INT16;
-    case DType::int32: return NPY_INT32;
-    case DType::int64: return NPY_INT64;
-    case DType::float16: return NPY_FLOAT16;
-    case DType::float32: return NPY_FLOAT32;
-    case DType::float64: return NPY_FLOAT64;
-    case DType::complex64: return NPY_COMPLEX64;
-    case DType::complex128: return NPY_COMPLEX128;
-    default: return -1;
+    case DType::bool_:
+      return NPY_BOOL;
+    case DType::uint8:
+      return NPY_UINT8;
+    case DType::uint16:
+      return NPY_UINT16;
+    case DType::uint32:
+      return NPY_UINT32;
+    case DType::uint64:
+      return NPY_UINT64;
+    case DType::int8:
+      return NPY_INT8;
+    case DType::int16:
+      return NPY_INT16;
+    case DType::int32:
+      return NPY_INT32;
+    case DType::int64:
+      return NPY_INT64;
+    case DType::float16:
+      return NPY_FLOAT16;
+    case DType::float32:
+      return NPY_FLOAT32;
+    case DType::float64:
+      return NPY_FLOAT64;
+    case DType::complex64:
+      return NPY_COMPLEX64;
+    case DType::complex128:
+      return NPY_COMPLEX128;
+    default:
+      return -1;
   }
 }
 
 std::optional<DType> builtin_dtype(int type_number) noexcept {
   switch (type_number) {
-    case NPY_BOOL: return DType::bool_;
-    case NPY_HALF: return DType::float16;
-    case NPY_FLOAT: return DType::float32;
-    case NPY_DOUBLE: return DType::float64;
-    case NPY_CFLOAT: return DType::complex64;
-    case NPY_CDOUBLE: return DType::complex128;
+    case NPY_BOOL:
+      return DType::bool_;
+    case NPY_HALF:
+      return DType::float16;
+    case NPY_FLOAT:
+      return DType::float32;
+    case NPY_DOUBLE:
+      return DType::float64;
+    case NPY_CFLOAT:
+      return DType::complex64;
+    case NPY_CDOUBLE:
+      return DType::complex128;
     // C's names for integers: several of them have the same size.
-    case NPY_BYTE: return DType::int8;
-    case NPY_UBYTE: return DType::uint8;
-    case NPY_SHORT: return DType::int16;
-    case NPY_USHORT: return DType::uint16;
-    case NPY_INT: return DType::int32;
-    case NPY_UINT: return DType::uint32;
-    case NPY_LONG: return sizeof(long) == 8 ? DType::int64 : DType::int32;
-    case NPY_ULONG: return sizeof(long) == 8 ? DType::uint64 : DType::uint32;
-    case NPY_LONGLONG: return DType::int64;
-    case NPY_ULONGLONG: return DType::uint64;
-    default: return std::nullopt;
+    case NPY_BYTE:
+      return DType::int8;
+    case NPY_UBYTE:
+      return DType::uint8;
+    case NPY_SHORT:
+      return DType::int16;
+    case NPY_USHORT:
+      return DType::uint16;
+    case NPY_INT:
+      return DType::int32;
+    case NPY_UINT:
+      return DType::uint32;
+    case NPY_LONG:
+      return sizeof(long) == 8 ? DType::int64 : DType::int32;
+    case NPY_ULONG:
+      return sizeof(long) == 8 ? DType::uint64 : DType::uint32;
+    case NPY_LONGLONG:
+      return DType::int64;
+    case NPY_ULONGLONG:
+      return DType::uint64;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -83,7 +115,8 @@ PyArray_Descr* descr_of(DType dtype) {
 std::optional<DType> dtype_of(PyArray_Descr* descr) {
   if (descr->type_num < NPY_USERDEF) return builtin_dtype(descr->type_num);
   // A user-defined type is ml_dtypes' when its scalar class says so; each name there is a name of ours.
-  const PyRef module_name = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(descr->typeobj), "__module__"));
+  const PyRef module_name =
+      PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(descr->typeobj), "__module__"));
   const PyRef name = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(descr->typeobj), "__name__"));
   if (!module_name || !name || !PyUnicode_Check(module_name.get()) || !PyUnicode_Check(name.get())) {
     PyErr_Clear();

@@ -5,14 +5,22 @@ namespace {
 
 const char* class_name(ErrorKind kind) noexcept {
   switch (kind) {
-    case ErrorKind::copy_required: return "CopyRequiredError";
-    case ErrorKind::layout: return "LayoutError";
-    case ErrorKind::dtype: return "DTypeError";
-    case ErrorKind::device: return "DeviceError";
-    case ErrorKind::buffer_mismatch: return "BufferMismatchError";
-    case ErrorKind::read_only: return "ReadOnlyError";
-    case ErrorKind::autograd: return "AutogradError";
-    case ErrorKind::precision_loss: return "PrecisionLossError";
+    case ErrorKind::copy_required:
+      return "CopyRequiredError";
+    case ErrorKind::layout:
+      return "LayoutError";
+    case ErrorKind::dtype:
+      return "DTypeError";
+    case ErrorKind::device:
+      return "DeviceError";
+    case ErrorKind::buffer_mismatch:
+      return "BufferMismatchError";
+    case ErrorKind::read_only:
+      return "ReadOnlyError";
+    case ErrorKind::autograd:
+      return "AutogradError";
+    case ErrorKind::precision_loss:
+      return "PrecisionLossError";
   }
   return "FerryError";
 }
@@ -32,8 +40,8 @@ void set_python_error(const Error& error) noexcept {
   if (!module) return;
   const PyRef type = PyRef::steal(PyObject_GetAttrString(module.get(), class_name(error.kind())));
   if (!type) return;
-  const PyRef arguments = PyRef::steal(
-      Py_BuildValue("(sss)", error.given().c_str(), error.why().c_str(), error.instead().c_str()));
+  const PyRef arguments =
+      PyRef::steal(Py_BuildValue("(sss)", error.given().c_str(), error.why().c_str(), error.instead().c_str()));
   if (!arguments) return;
   const PyRef exception = PyRef::steal(PyObject_CallObject(type.get(), arguments.get()));
   if (!exception) return;

@@ -70,7 +70,8 @@ Torch torch;  // filled when torch is first seen; lives as long as the process
 
 bool is_loaded(PyObject* module) {
   // A module that is still being imported has no classes yet.
-  return module != nullptr && PyObject_HasAttrString(module, "Tensor") != 0 && PyObject_HasAttrString(module, "nn") != 0;
+  return module != nullptr && PyObject_HasAttrString(module, "Tensor") != 0 &&
+         PyObject_HasAttrString(module, "nn") != 0;
 }
 
 bool find_torch() {
@@ -178,7 +179,11 @@ void note_lazy_snapshot() noexcept {
 }
 
 bool torch_may_copy_on_read(PyObject* tensor) {
-  return torch.is_copy_on_write != nullptr && truth(checked(PyObject_CallOneArg(torch.is_copy_on_write, tensor)));
+  if (torch.is_copy_on_write == nullptr) return false;
+  const PyRef answer = PyRef::steal(PyObject_CallOneArg(torch.is_copy_on_write, tensor));
+  if (answer) return truth(answer);
+  PyErr_Clear();  // sparse and wrapped tensors have no storage to ask about
+  return true;
 }
 
 bool torch_is_plain_byte(PyObject* dtype) { return dtype == torch.uint8 || dtype == torch.int8; }

@@ -80,13 +80,12 @@ void copy_checked(const TensorRef& destination, const TensorRef& source, bool ch
     }
   }
   if (mismatch) {
-    const Extents& shape =
-        info(source.dtype).elements_per_item > 1 ? destination.layout.shape : source.layout.shape;
+    const Extents& shape = info(source.dtype).elements_per_item > 1 ? destination.layout.shape : source.layout.shape;
     const Extents index = unravelled(shape, mismatch->index);
-    throw Error(ErrorKind::precision_loss, summary(source) + ", casting=\"same_value\"",
-                "the value at index " + index_text(index) + " is not a value of " +
-                    std::string(info(destination.dtype).name),
-                "choose a wider dtype, or pass casting=\"unsafe\" to accept the change")
+    throw Error(
+        ErrorKind::precision_loss, summary(source) + ", casting=\"same_value\"",
+        "the value at index " + index_text(index) + " is not a value of " + std::string(info(destination.dtype).name),
+        "choose a wider dtype, or pass casting=\"unsafe\" to accept the change")
         .at(index);
   }
 }

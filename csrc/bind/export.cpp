@@ -1,6 +1,7 @@
 // DLPack capsules made by us.
-#include "bind/errors.hpp"
 #include "bind/export.hpp"
+
+#include "bind/errors.hpp"
 #include "dlpack/managed.hpp"
 
 namespace ferry::bind {
@@ -50,9 +51,8 @@ PyRef export_capsule(const Source& source, std::uint64_t flags, bool versioned) 
     auto* managed = export_unversioned(source.ref, owner);
     if (managed == nullptr) throw std::bad_alloc();
     static_cast<void>(held.release());  // the managed tensor owns it now
-    capsule = PyRef::steal(PyCapsule_New(managed, "dltensor", [](PyObject* self) {
-      delete_unconsumed<DLManagedTensor>(self, "dltensor");
-    }));
+    capsule = PyRef::steal(PyCapsule_New(managed, "dltensor",
+                                         [](PyObject* self) { delete_unconsumed<DLManagedTensor>(self, "dltensor"); }));
     if (!capsule) managed->deleter(managed);
   }
   if (!capsule) throw PythonErrorSet{};

@@ -15,7 +15,8 @@ namespace {
 
 // A view of one of our own arrays leads back to a tensor; from_numpy then gives an alias of that tensor.
 bool is_over_a_tensor(PyArrayObject* array) noexcept {
-  for (PyObject* base = PyArray_BASE(array); base != nullptr; base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(base))) {
+  for (PyObject* base = PyArray_BASE(array); base != nullptr;
+       base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(base))) {
     if (is_view(base)) return true;
     if (!PyArray_Check(base)) return false;
   }

@@ -18,8 +18,7 @@ PyCFunction as_c_function(Function function) {
 
 std::array<PyMethodDef, 3> fast_functions{{
     {"to_numpy", as_c_function(&ferry::bind::to_numpy), METH_FASTCALL | METH_KEYWORDS, ferry::bind::to_numpy_doc},
-    {"from_numpy", as_c_function(&ferry::bind::from_numpy), METH_FASTCALL | METH_KEYWORDS,
-     ferry::bind::from_numpy_doc},
+    {"from_numpy", as_c_function(&ferry::bind::from_numpy), METH_FASTCALL | METH_KEYWORDS, ferry::bind::from_numpy_doc},
     {nullptr, nullptr, 0, nullptr},
 }};
 

@@ -1,10 +1,10 @@
 // One walk over a nest of tensors.
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "bind/errors.hpp"
+#include "bind/identity_map.hpp"
 #include "bind/numpy_api.hpp"
 #include "bind/to_numpy.hpp"
 
@@ -34,7 +34,7 @@ class Walk {
   PyRef convert(PyObject* node) {
     if (passes_through(node)) return PyRef::borrow(node);
     if (!is_plain_container(node)) {
-      if (const auto found = done_.find(node); found != done_.end()) return found->second.array;
+      if (PyObject* known = done_.find(node)) return PyRef::borrow(known);
       in_leaf_ = true;
       PyRef array = leaf_to_numpy(node, arguments_);
       in_leaf_ = false;
@@ -64,13 +64,8 @@ class Walk {
   }
 
  private:
-  struct Converted {
-    PyRef leaf;  // keeps the address from being reused
-    PyRef array;
-  };
-
   PyRef remember(PyObject* leaf, PyRef array) {
-    done_.emplace(leaf, Converted{PyRef::borrow(leaf), array});
+    done_.insert(leaf, array);
     return array;
   }
 
@@ -161,7 +156,7 @@ class Walk {
   }
 
   const ToNumpyArguments& arguments_;
-  std::unordered_map<PyObject*, Converted> done_;
+  IdentityMap done_;
   std::unordered_set<PyObject*> open_;  // containers between the root and here
   bool in_leaf_ = false;                // a failure now is that of a leaf
   std::vector<std::pair<PyRef, Py_ssize_t>> trail_;

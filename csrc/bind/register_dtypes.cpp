@@ -19,11 +19,16 @@ namespace {
 
 const char* kind_name(Kind kind) {
   switch (kind) {
-    case Kind::boolean: return "bool";
-    case Kind::unsigned_integer: return "unsigned";
-    case Kind::signed_integer: return "signed";
-    case Kind::floating: return "floating";
-    case Kind::complex: return "complex";
+    case Kind::boolean:
+      return "bool";
+    case Kind::unsigned_integer:
+      return "unsigned";
+    case Kind::signed_integer:
+      return "signed";
+    case Kind::floating:
+      return "floating";
+    case Kind::complex:
+      return "complex";
   }
   return "";
 }
@@ -65,7 +70,8 @@ void register_dtypes(py::module_& module) {
         for (std::size_t i = 0; i < dtype_count; ++i) table.append(describe_dtype(static_cast<DType>(i)));
         return table;
       },
-      "One dict for each dtype: name, kind, value_bits, itemsize, elements_per_item, numpy_native, array, native, bits.");
+      "One dict for each dtype: name, kind, value_bits, itemsize, elements_per_item, numpy_native, array, native, "
+      "bits.");
   module.def(
       "can_cast",
       [](const std::string& from, const std::string& to, const std::string& casting) {
@@ -90,9 +96,8 @@ void register_build_info(py::module_& module) {
   module.def("exchange_api_enabled", &exchange_api_enabled,
              "False when TENSORFERRY_NO_EXCHANGE_API was set at the first conversion.");
   module.def(
-      "reads_through_exchange_table", [](const py::type& type) {
-        return fast_type(reinterpret_cast<PyTypeObject*>(type.ptr())) != nullptr;
-      },
+      "reads_through_exchange_table",
+      [](const py::type& type) { return fast_type(reinterpret_cast<PyTypeObject*>(type.ptr())) != nullptr; },
       py::arg("type"), "Are instances of exactly this type read through their DLPack exchange table?");
 }
 

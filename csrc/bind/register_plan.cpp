@@ -17,8 +17,7 @@ namespace {
 
 Decision decide_source(const Source& source, const std::string& target, const std::string& copy,
                        const std::string& dtype, const std::string& casting, const std::string& order,
-                       const std::string& readonly, bool into_destination, bool lazy_possible,
-                       bool private_memory) {
+                       const std::string& readonly, bool into_destination, bool lazy_possible, bool private_memory) {
   Request request;
   request.target = target_names.value(target);
   request.copy = copy_names.value(copy);

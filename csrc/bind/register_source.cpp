@@ -126,7 +126,8 @@ void register_source(py::module_& module) {
       .def_property_readonly("negated", [](const Source& self) { return self.ref.negated; })
       .def_property_readonly("byte_swapped", [](const Source& self) { return self.ref.byte_swapped; })
       .def_property_readonly("no_memory", [](const Source& self) { return self.no_memory; })
-      .def_property_readonly("owner", [](const Source& self) { return py::reinterpret_borrow<py::object>(self.owner.get()); })
+      .def_property_readonly("owner",
+                             [](const Source& self) { return py::reinterpret_borrow<py::object>(self.owner.get()); })
       .def("layout_facts", &layout_facts, "Contiguity, pitch, span in bytes and overlap.")
       .def("summary", [](const Source& self) { return summary(self.ref); }, "Shape and dtype, for messages.");
   module.def(
@@ -151,8 +152,8 @@ void register_source(py::module_& module) {
       },
       py::arg("source"), py::kw_only(), py::arg("versioned"), py::arg("flags") = 0, "A new DLPack capsule.");
   module.def(
-      "scan_nonfinite", [](const Source& source) { return scan_result(scan_nonfinite(source.ref)); },
-      py::arg("source"), "(count, first flat index) of NaN and infinities.");
+      "scan_nonfinite", [](const Source& source) { return scan_result(scan_nonfinite(source.ref)); }, py::arg("source"),
+      "(count, first flat index) of NaN and infinities.");
   module.def(
       "scan_outside",
       [](const Source& source, double low, double high) { return scan_result(scan_outside(source.ref, low, high)); },

@@ -14,9 +14,7 @@ namespace {
 
 constexpr const char* owner_name = "tensorferry.managed_tensor";
 
-void delete_owner(PyObject* capsule) {
-  delete static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, owner_name));
-}
+void delete_owner(PyObject* capsule) { delete static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, owner_name)); }
 
 Source adopt(ManagedTensor tensor) {
   const DLTensor& dl = tensor.tensor();

@@ -16,40 +16,40 @@ enum class Kind : std::uint8_t { boolean, unsigned_integer, signed_integer, floa
 // float4 stores more than one element in an item. `numpy_native` tells whether NumPy itself has the type; the others
 // come from ml_dtypes (same name), except complex32 and float4_e2m1fn_x2, which have no NumPy form and are converted.
 // The DLPack codes are those of DLDataTypeCode, DLPack 1.1.
-#define FERRY_DTYPES(X)                                                  \
-  X(bool_, boolean, 1, 1, 1, 6, 8, 1, true)                              \
-  X(uint8, unsigned_integer, 8, 1, 1, 1, 8, 1, true)                     \
-  X(uint16, unsigned_integer, 16, 2, 1, 1, 16, 1, true)                  \
-  X(uint32, unsigned_integer, 32, 4, 1, 1, 32, 1, true)                  \
-  X(uint64, unsigned_integer, 64, 8, 1, 1, 64, 1, true)                  \
-  X(int8, signed_integer, 8, 1, 1, 0, 8, 1, true)                        \
-  X(int16, signed_integer, 16, 2, 1, 0, 16, 1, true)                     \
-  X(int32, signed_integer, 32, 4, 1, 0, 32, 1, true)                     \
-  X(int64, signed_integer, 64, 8, 1, 0, 64, 1, true)                     \
-  X(float16, floating, 16, 2, 1, 2, 16, 1, true)                         \
-  X(float32, floating, 32, 4, 1, 2, 32, 1, true)                         \
-  X(float64, floating, 64, 8, 1, 2, 64, 1, true)                         \
-  X(complex64, complex, 64, 8, 1, 5, 64, 1, true)                        \
-  X(complex128, complex, 128, 16, 1, 5, 128, 1, true)                    \
-  X(bfloat16, floating, 16, 2, 1, 4, 16, 1, false)                       \
-  X(float8_e3m4, floating, 8, 1, 1, 7, 8, 1, false)                      \
-  X(float8_e4m3, floating, 8, 1, 1, 8, 8, 1, false)                      \
-  X(float8_e4m3b11fnuz, floating, 8, 1, 1, 9, 8, 1, false)               \
-  X(float8_e4m3fn, floating, 8, 1, 1, 10, 8, 1, false)                   \
-  X(float8_e4m3fnuz, floating, 8, 1, 1, 11, 8, 1, false)                 \
-  X(float8_e5m2, floating, 8, 1, 1, 12, 8, 1, false)                     \
-  X(float8_e5m2fnuz, floating, 8, 1, 1, 13, 8, 1, false)                 \
-  X(float8_e8m0fnu, floating, 8, 1, 1, 14, 8, 1, false)                  \
-  X(float6_e2m3fn, floating, 6, 1, 1, 15, 6, 1, false)                   \
-  X(float6_e3m2fn, floating, 6, 1, 1, 16, 6, 1, false)                   \
-  X(float4_e2m1fn, floating, 4, 1, 1, 17, 4, 1, false)                   \
-  X(float4_e2m1fn_x2, floating, 4, 1, 2, 17, 4, 2, false)                \
-  X(complex32, complex, 32, 4, 1, 5, 32, 1, false)                       \
-  X(int1, signed_integer, 1, 1, 1, 0, 1, 1, false)                       \
-  X(int2, signed_integer, 2, 1, 1, 0, 2, 1, false)                       \
-  X(int4, signed_integer, 4, 1, 1, 0, 4, 1, false)                       \
-  X(uint1, unsigned_integer, 1, 1, 1, 1, 1, 1, false)                    \
-  X(uint2, unsigned_integer, 2, 1, 1, 1, 2, 1, false)                    \
+#define FERRY_DTYPES(X)                                    \
+  X(bool_, boolean, 1, 1, 1, 6, 8, 1, true)                \
+  X(uint8, unsigned_integer, 8, 1, 1, 1, 8, 1, true)       \
+  X(uint16, unsigned_integer, 16, 2, 1, 1, 16, 1, true)    \
+  X(uint32, unsigned_integer, 32, 4, 1, 1, 32, 1, true)    \
+  X(uint64, unsigned_integer, 64, 8, 1, 1, 64, 1, true)    \
+  X(int8, signed_integer, 8, 1, 1, 0, 8, 1, true)          \
+  X(int16, signed_integer, 16, 2, 1, 0, 16, 1, true)       \
+  X(int32, signed_integer, 32, 4, 1, 0, 32, 1, true)       \
+  X(int64, signed_integer, 64, 8, 1, 0, 64, 1, true)       \
+  X(float16, floating, 16, 2, 1, 2, 16, 1, true)           \
+  X(float32, floating, 32, 4, 1, 2, 32, 1, true)           \
+  X(float64, floating, 64, 8, 1, 2, 64, 1, true)           \
+  X(complex64, complex, 64, 8, 1, 5, 64, 1, true)          \
+  X(complex128, complex, 128, 16, 1, 5, 128, 1, true)      \
+  X(bfloat16, floating, 16, 2, 1, 4, 16, 1, false)         \
+  X(float8_e3m4, floating, 8, 1, 1, 7, 8, 1, false)        \
+  X(float8_e4m3, floating, 8, 1, 1, 8, 8, 1, false)        \
+  X(float8_e4m3b11fnuz, floating, 8, 1, 1, 9, 8, 1, false) \
+  X(float8_e4m3fn, floating, 8, 1, 1, 10, 8, 1, false)     \
+  X(float8_e4m3fnuz, floating, 8, 1, 1, 11, 8, 1, false)   \
+  X(float8_e5m2, floating, 8, 1, 1, 12, 8, 1, false)       \
+  X(float8_e5m2fnuz, floating, 8, 1, 1, 13, 8, 1, false)   \
+  X(float8_e8m0fnu, floating, 8, 1, 1, 14, 8, 1, false)    \
+  X(float6_e2m3fn, floating, 6, 1, 1, 15, 6, 1, false)     \
+  X(float6_e3m2fn, floating, 6, 1, 1, 16, 6, 1, false)     \
+  X(float4_e2m1fn, floating, 4, 1, 1, 17, 4, 1, false)     \
+  X(float4_e2m1fn_x2, floating, 4, 1, 2, 17, 4, 2, false)  \
+  X(complex32, complex, 32, 4, 1, 5, 32, 1, false)         \
+  X(int1, signed_integer, 1, 1, 1, 0, 1, 1, false)         \
+  X(int2, signed_integer, 2, 1, 1, 0, 2, 1, false)         \
+  X(int4, signed_integer, 4, 1, 1, 0, 4, 1, false)         \
+  X(uint1, unsigned_integer, 1, 1, 1, 1, 1, 1, false)      \
+  X(uint2, unsigned_integer, 2, 1, 1, 1, 2, 1, false)      \
   X(uint4, unsigned_integer, 4, 1, 1, 1, 4, 1, false)
 
 enum class DType : std::uint8_t {

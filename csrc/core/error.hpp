@@ -24,7 +24,10 @@ enum class ErrorKind : unsigned char {
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string given, std::string why, std::string instead)
-      : kind_(kind), given_(std::move(given)), why_(std::move(why)), instead_(std::move(instead)),
+      : kind_(kind),
+        given_(std::move(given)),
+        why_(std::move(why)),
+        instead_(std::move(instead)),
         text_(given_ + ": " + why_ + "; " + instead_) {}
 
   // The element that the error is about, for precision_loss.

@@ -153,9 +153,8 @@ Extents packed_strides(const Layout& source, Order order, std::int64_t itemsize)
   // NumPy's rule for "K": axes by falling absolute stride, equal strides stay in C order.
   std::array<int, max_ndim> axes;
   for (int i = 0; i < ndim; ++i) axes[static_cast<std::size_t>(i)] = i;
-  std::stable_sort(axes.begin(), axes.begin() + ndim, [&](int a, int b) {
-    return std::abs(source.strides[a]) > std::abs(source.strides[b]);
-  });
+  std::stable_sort(axes.begin(), axes.begin() + ndim,
+                   [&](int a, int b) { return std::abs(source.strides[a]) > std::abs(source.strides[b]); });
   Extents strides(ndim);
   std::int64_t step = itemsize;
   for (int i = ndim - 1; i >= 0; --i) {
@@ -180,9 +179,12 @@ Extents element_strides(const Layout& layout) noexcept {
 
 bool satisfies(const Layout& layout, Order order) noexcept {
   switch (order) {
-    case Order::c: return is_c_contiguous(layout);
-    case Order::fortran: return is_f_contiguous(layout);
-    default: return true;
+    case Order::c:
+      return is_c_contiguous(layout);
+    case Order::fortran:
+      return is_f_contiguous(layout);
+    default:
+      return true;
   }
 }
 

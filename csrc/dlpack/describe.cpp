@@ -51,21 +51,36 @@ bool is_host(DLDeviceType device) noexcept {
 
 const char* device_name(DLDeviceType device) noexcept {
   switch (device) {
-    case kDLCPU: return "cpu";
-    case kDLCUDA: return "cuda";
-    case kDLCUDAHost: return "cuda_host";
-    case kDLOpenCL: return "opencl";
-    case kDLVulkan: return "vulkan";
-    case kDLMetal: return "metal";
-    case kDLVPI: return "vpi";
-    case kDLROCM: return "rocm";
-    case kDLROCMHost: return "rocm_host";
-    case kDLExtDev: return "ext_dev";
-    case kDLCUDAManaged: return "cuda_managed";
-    case kDLOneAPI: return "oneapi";
-    case kDLWebGPU: return "webgpu";
-    case kDLHexagon: return "hexagon";
-    default: return "unknown";
+    case kDLCPU:
+      return "cpu";
+    case kDLCUDA:
+      return "cuda";
+    case kDLCUDAHost:
+      return "cuda_host";
+    case kDLOpenCL:
+      return "opencl";
+    case kDLVulkan:
+      return "vulkan";
+    case kDLMetal:
+      return "metal";
+    case kDLVPI:
+      return "vpi";
+    case kDLROCM:
+      return "rocm";
+    case kDLROCMHost:
+      return "rocm_host";
+    case kDLExtDev:
+      return "ext_dev";
+    case kDLCUDAManaged:
+      return "cuda_managed";
+    case kDLOneAPI:
+      return "oneapi";
+    case kDLWebGPU:
+      return "webgpu";
+    case kDLHexagon:
+      return "hexagon";
+    default:
+      return "unknown";
   }
 }
 
@@ -99,8 +114,8 @@ TensorRef describe(const DLTensor& tensor) {
   }
   const auto count = element_count(ref.layout.shape);
   if (!count) {
-    throw Error(ErrorKind::layout, "a DLPack tensor of " + std::to_string(tensor.ndim) + " axes", "the number of elements does not fit in 64 bits",
-                "check the producer: no memory is that large");
+    throw Error(ErrorKind::layout, "a DLPack tensor of " + std::to_string(tensor.ndim) + " axes",
+                "the number of elements does not fit in 64 bits", "check the producer: no memory is that large");
   }
   if (*count > 0 && tensor.data == nullptr) {
     throw Error(ErrorKind::layout, "a tensor of " + std::to_string(*count) + " elements without memory",

@@ -1,7 +1,6 @@
 #include "dlpack/managed.hpp"
 
 #include <algorithm>
-#include <algorithm>
 #include <cstdlib>
 
 #include "dlpack/describe.hpp"

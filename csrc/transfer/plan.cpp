@@ -34,10 +34,14 @@ constexpr std::array<CauseText, 15> cause_texts{{
 DType chosen_dtype(const TensorRef& source, const Request& request) {
   const DType own = request.target == Target::torch ? source.dtype : array_dtype(source.dtype);
   switch (request.dtype_choice) {
-    case DTypeChoice::keep: return own;
-    case DTypeChoice::native: return native_dtype(source.dtype);
-    case DTypeChoice::bits: return source.dtype;
-    case DTypeChoice::named: return request.dtype;
+    case DTypeChoice::keep:
+      return own;
+    case DTypeChoice::native:
+      return native_dtype(source.dtype);
+    case DTypeChoice::bits:
+      return source.dtype;
+    case DTypeChoice::named:
+      return request.dtype;
   }
   return own;
 }
@@ -45,13 +49,14 @@ DType chosen_dtype(const TensorRef& source, const Request& request) {
 void require_castable(const TensorRef& source, DType to, Casting casting) {
   if (can_cast(source.dtype, to, casting)) return;
   static constexpr std::array<const char*, 6> names{"no", "equiv", "safe", "same_kind", "unsafe", "same_value"};
-  throw Error(ErrorKind::dtype,
-              summary(source) + ", dtype=" + std::string(info(to).name) + ", casting=\"" +
-                  names[static_cast<std::size_t>(casting)] + "\"",
-              "this cast can change values more than the casting rule allows",
-              casting == Casting::same_kind || casting == Casting::unsafe
-                  ? "pass casting=\"unsafe\" to accept that, or casting=\"same_value\" to have every value checked"
-                  : "pass casting=\"same_kind\" or \"unsafe\" to accept that, or \"same_value\" to have every value checked");
+  throw Error(
+      ErrorKind::dtype,
+      summary(source) + ", dtype=" + std::string(info(to).name) + ", casting=\"" +
+          names[static_cast<std::size_t>(casting)] + "\"",
+      "this cast can change values more than the casting rule allows",
+      casting == Casting::same_kind || casting == Casting::unsafe
+          ? "pass casting=\"unsafe\" to accept that, or casting=\"same_value\" to have every value checked"
+          : "pass casting=\"same_kind\" or \"unsafe\" to accept that, or \"same_value\" to have every value checked");
 }
 
 Extents unpacked_shape(const TensorRef& source) {
@@ -149,7 +154,8 @@ Decision decide(const TensorRef& source, const Request& request) {
   } else {
     const bool own_conversion = source.dtype == DType::float4_e2m1fn_x2 || source.dtype == DType::complex32 ||
                                 decision.value_dtype == DType::float4_e2m1fn_x2;
-    const DType from = own_conversion && source.dtype != DType::float4_e2m1fn ? array_dtype(source.dtype) : source.dtype;
+    const DType from =
+        own_conversion && source.dtype != DType::float4_e2m1fn ? array_dtype(source.dtype) : source.dtype;
     const DType to = decision.value_dtype == DType::float4_e2m1fn_x2 ? DType::float4_e2m1fn : decision.value_dtype;
     TensorRef as_cast = source;
     as_cast.dtype = from;
@@ -199,8 +205,8 @@ Decision decide(const TensorRef& source, const Request& request) {
     logical.shape = decision.shape;
     decision.strides = contiguous_strides(decision.shape, itemsize);
   } else if (source.dtype == DType::float4_e2m1fn_x2 && !reinterprets) {
-    decision.strides = contiguous_strides(decision.shape, itemsize,
-                                          request.order == Order::fortran ? Order::fortran : Order::c);
+    decision.strides =
+        contiguous_strides(decision.shape, itemsize, request.order == Order::fortran ? Order::fortran : Order::c);
   } else {
     decision.strides = packed_strides(logical, request.order, itemsize);
   }

@@ -26,7 +26,7 @@ from tensorferry._errors import (
     ReadOnlyError,
     StreamError,
 )
-from tensorferry._native import core as _core
+from tensorferry._native import core
 
 if TYPE_CHECKING:
     from tensorferry._check import check
@@ -82,8 +82,8 @@ __all__ = [
     "writable",
 ]
 
-to_numpy = _core.to_numpy
-from_numpy = _core.from_numpy
+to_numpy = core.to_numpy
+from_numpy = core.from_numpy
 
 __version__ = "0.1.0"
 

@@ -63,10 +63,28 @@ _QUANTIZED_REMEDY = "take x.dequantize() for the values, or x.int_repr() for the
 
 
 def _torch_table() -> dict[str, TorchDType]:
-    same = (
-        "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64 complex128 "
-        "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
-    ).split()
+    same = [
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "float32",
+        "float64",
+        "bfloat16",
+        "complex64",
+        "complex128",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+    ]
     table = [TorchDType(name, name) for name in same]
     table.append(TorchDType("complex32", "complex32", "NumPy has no complex32: widened exactly"))
     table.append(TorchDType("float4_e2m1fn_x2", "float4_e2m1fn_x2", "unpacked: the last axis doubles"))
@@ -74,8 +92,16 @@ def _torch_table() -> dict[str, TorchDType]:
         for sign in ("", "u"):
             small = f"{sign}int{bits}"
             known = small in NATIVE
-            table.append(TorchDType(small, small if known else f"{sign}int8", "one value a byte" if known else _ODD_WIDTH))
-    for name, reads_as in (("bits8", "uint8"), ("bits16", "uint16"), ("bits1x8", "uint8"), ("bits2x4", "uint8"), ("bits4x2", "uint8")):
+            table.append(
+                TorchDType(small, small if known else f"{sign}int8", "one value a byte" if known else _ODD_WIDTH)
+            )
+    for name, reads_as in (
+        ("bits8", "uint8"),
+        ("bits16", "uint16"),
+        ("bits1x8", "uint8"),
+        ("bits2x4", "uint8"),
+        ("bits4x2", "uint8"),
+    ):
         table.append(TorchDType(name, reads_as, _RAW))
     for name in ("qint8", "qint32", "quint8", "quint4x2", "quint2x4"):
         table.append(TorchDType(name, None, _QUANTIZED, _QUANTIZED_REMEDY))

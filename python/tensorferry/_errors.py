@@ -114,7 +114,8 @@ def as_buffer_error(error: FerryError) -> FerryError:
     """Return `error` as an error that is a ``BufferError`` too, as the DLPack protocol asks of a producer."""
     if isinstance(error, BufferError):
         return error
-    both: FerryError = _buffer_kind(type(error))(error.given, error.why, error.instead)
+    kind: Any = type(error)
+    both: FerryError = _buffer_kind(kind)(error.given, error.why, error.instead)
     return both
 
 

@@ -124,13 +124,23 @@ def _subject(x: Any) -> str:
 def _from_tensor(x: Any, to: str, arguments: dict[str, Any], made: Plan | None) -> list[Step]:
     host = x.device.type == "cpu"
     if x.requires_grad:
-        graph = Step("Part of an autograd graph?", "yes", "Reading is fine: the array is detached and read-only, so no gradient can be damaged.")
+        graph = Step(
+            "Part of an autograd graph?",
+            "yes",
+            "Reading is fine: the array is detached and read-only, so no gradient can be damaged.",
+        )
     else:
-        graph = Step("Part of an autograd graph?", "no", "It may still have been saved for a backward pass, so the array is read-only all the same.")
+        graph = Step(
+            "Part of an autograd graph?",
+            "no",
+            "It may still have been saved for a backward pass, so the array is read-only all the same.",
+        )
     device = Step(
         "In host memory?",
         "yes" if host else f"no, on {x.device}",
-        "No device has to be waited for." if host else "The values are copied to the host through torch; the call waits for the device.",
+        "No device has to be waited for."
+        if host
+        else "The values are copied to the host through torch; the call waits for the device.",
     )
     return [graph, device, _change(arguments), _layout(x, arguments, made), _dtype(x, made), _back(to, made)]
 
@@ -143,9 +153,17 @@ def _change(arguments: dict[str, Any]) -> Step:
     answers: dict[Any, Step] = {
         True: Step(question, "yes (copy=True)", "A private, writable copy is made."),
         False: Step(question, "no (copy=False)", "Memory is shared, or an error says why it cannot be."),
-        "lazy": Step(question, "no, but others may (copy=\"lazy\")", "The values of now are kept; memory is copied only when someone writes to the tensor."),
+        "lazy": Step(
+            question,
+            'no, but others may (copy="lazy")',
+            "The values of now are kept; memory is copied only when someone writes to the tensor.",
+        ),
     }
-    default = Step(question, "no (copy=None)", "Memory is shared where possible and read-only; pass copy=True to write, or edit in place with writable().")
+    default = Step(
+        question,
+        "no (copy=None)",
+        "Memory is shared where possible and read-only; pass copy=True to write, or edit in place with writable().",
+    )
     return answers.get(copy, default)
 
 
@@ -159,8 +177,10 @@ def _layout(x: Any, arguments: dict[str, Any], made: Plan | None) -> Step:
     if made.shares_memory:
         return Step(question, f"yes, {kind}", "Strides are passed on as they are; nothing is packed.")
     if order in ("C", "F") and "memory order" in made.reason:
-        return Step(question, f"no, order=\"{order}\" was asked for", "One pass packs the elements in that order.")
-    return Step(question, f"{kind}, and copied anyway", "The copy keeps the order of the axes unless order= says otherwise.")
+        return Step(question, f'no, order="{order}" was asked for', "One pass packs the elements in that order.")
+    return Step(
+        question, f"{kind}, and copied anyway", "The copy keeps the order of the axes unless order= says otherwise."
+    )
 
 
 def _is_contiguous(x: Any) -> bool:
@@ -176,9 +196,17 @@ def _dtype(x: Any, made: Plan | None) -> Step:
         return Step(question, "it is not converted", "See the refusal below.")
     own = _torch.dtype_name(x) if _torch.is_tensor(x) else str(getattr(x, "dtype", ""))
     if own != made.dtype:
-        return Step(question, f"{own} becomes {made.dtype}", _dtype_note(own) or "Values are cast in the same pass as the copy, if there is one.")
+        return Step(
+            question,
+            f"{own} becomes {made.dtype}",
+            _dtype_note(own) or "Values are cast in the same pass as the copy, if there is one.",
+        )
     if made.dtype in NATIVE and not NATIVE[made.dtype]["numpy_native"]:
-        return Step(question, f"through ml_dtypes: {made.dtype}", f'Its arithmetic surprises; dtype="numpy" gives {NATIVE[made.dtype]["native"]}, which holds every value.')
+        return Step(
+            question,
+            f"through ml_dtypes: {made.dtype}",
+            f'Its arithmetic surprises; dtype="numpy" gives {NATIVE[made.dtype]["native"]}, which holds every value.',
+        )
     return Step(question, f"yes: {made.dtype}", "Values and bits stay as they are.")
 
 
@@ -199,6 +227,10 @@ def _back(to: str, made: Plan | None) -> Step:
 
 
 def _from_array(x: Any, to: str, arguments: dict[str, Any], made: Plan | None) -> list[Step]:
-    graph = Step("Part of an autograd graph?", "no", "Arrays are not; torch cannot see later writes to this one, so use copy=True if a graph will use the result.")
+    graph = Step(
+        "Part of an autograd graph?",
+        "no",
+        "Arrays are not; torch cannot see later writes to this one, so use copy=True if a graph will use the result.",
+    )
     device = Step("In host memory?", "yes", "No device has to be waited for.")
     return [graph, device, _change(arguments), _layout(x, arguments, made), _dtype(x, made), _back(to, made)]

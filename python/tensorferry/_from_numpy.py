@@ -134,10 +134,10 @@ def carry_out(prepared: Prepared) -> Any:
     if prepared.alias is not None:
         return prepared.alias.tensor()
     source, decision = prepared.taken.source, prepared.decision
-    assert source is not None and decision is not None
+    assert source is not None
+    assert decision is not None
     if decision.path == "view":
         return _torch_make.share(source, decision.result_dtype)
     tensor, destination = _torch_make.empty(decision)
     core.copy_into(destination, source, check_values=decision.checks_values)
     return tensor
-

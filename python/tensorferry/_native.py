@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 try:
-    from tensorferry import _core as core
+    import tensorferry._core as core
 except ImportError as error:
     raise ImportError(
         f"tensorferry's native module cannot be loaded by Python {sys.version.split()[0]} at {sys.executable}: "

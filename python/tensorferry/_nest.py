@@ -13,7 +13,17 @@ import numpy as np
 
 from tensorferry._errors import FerryError, LayoutError
 
-__all__ = ["cycle_error", "is_nest", "labels", "labelled_leaves", "map_leaves", "name_leaf", "open_node", "register_node", "visit_leaves"]
+__all__ = [
+    "cycle_error",
+    "is_nest",
+    "labelled_leaves",
+    "labels",
+    "map_leaves",
+    "name_leaf",
+    "open_node",
+    "register_node",
+    "visit_leaves",
+]
 
 # The commonest leaves, so that they are not asked every question below.
 _LEAVES = frozenset({np.ndarray, str, bytes, int, float, complex, bool, type(None)})
@@ -24,9 +34,7 @@ Opened = tuple[list[Any], Callable[[list[Any]], Any]]
 _registered: dict[type, tuple[Callable[[Any], Iterable[Any]], Callable[[Any, list[Any]], Any]]] = {}
 
 
-def register_node(
-    cls: type[T], children: Callable[[T], Iterable[Any]], rebuild: Callable[[T, list[Any]], Any]
-) -> None:
+def register_node(cls: type[T], children: Callable[[T], Iterable[Any]], rebuild: Callable[[T, list[Any]], Any]) -> None:
     """Teach tensorferry that instances of `cls` are nests.
 
     Parameters
@@ -187,7 +195,7 @@ def visit_leaves(convert: Callable[..., T], tree: Any, *others: Any) -> list[tup
 
 
 class _Walk:
-    """One pass over a nest. Not a closure: one that calls itself would keep every leaf alive until the next collection."""
+    """One pass over a nest. Not a closure: one that calls itself would keep all leaves until the next collection."""
 
     def __init__(self, convert: Callable[..., Any], *, rebuilds: bool = True) -> None:
         self._convert = convert

@@ -59,7 +59,7 @@ def plan(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Plan:
         if not is_array_like(node):
             return None
         if destination is not None:
-            pairs.append((destination, take(node, move=False).source))
+            pairs.append((destination, take(node, move=False, read=False).source))
         return plan_one(node, destination, True)
 
     planned = visit_leaves(leaf, x) if out is None else visit_leaves(leaf, x, out)
@@ -88,7 +88,7 @@ def _numpy_planner(arguments: dict[str, Any], out: Any) -> _Planner:
     options = ToNumpyOptions.parse(out=out, **_complete("to_numpy", defaults, arguments))
 
     def plan_one(x: Any, destination: Any, in_nest: bool) -> Plan:
-        prepared = _to_numpy.prepare(take(x, move=False), options, destination, in_nest=in_nest)
+        prepared = _to_numpy.prepare(take(x, move=False, read=False), options, destination, in_nest=in_nest)
         if prepared.decision is None:
             return _plan_make.plan_of_array(prepared, options)
         return _plan_make.plan_of(prepared.taken, prepared.decision, destination)

@@ -17,9 +17,7 @@ from tensorferry._take import Taken, refuse_array, take
 __all__ = ["stack"]
 
 
-def stack(
-    items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, device: Any = None, out: Any = None
-) -> Any:
+def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """Stack equal-shaped tensors along a new first axis, in one allocation and one pass.
 
     Parameters
@@ -29,8 +27,8 @@ def stack(
     to : {"torch", "numpy"}
         What to return.
     dtype : dtype, optional
-        Values are cast to it in the same pass, by ``casting="same_kind"``. Without it, NumPy's promotion decides; dtypes
-        that NumPy does not have must then be equal.
+        Values are cast to it in the same pass, by ``casting="same_kind"``. Without it, NumPy's promotion decides;
+        dtypes that NumPy does not have must then be equal.
     device : optional
         With ``to="torch"``: where the result goes at last.
     out : ndarray or torch.Tensor, optional

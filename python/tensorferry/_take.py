@@ -54,8 +54,8 @@ def is_array_like(x: object) -> bool:
     return not isinstance(x, type) and any(hasattr(type(x), name) for name in _PROTOCOLS)
 
 
-def take(x: Any, *, move: bool = True) -> Taken:
-    """Read any tensor, array, DLPack producer or buffer.
+def take(x: Any, *, move: bool = True, read: bool = True) -> Taken:
+    """Read any tensor, array, DLPack producer or buffer; `move` and `read` as for tensors in ``_torch.take``.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def take(x: Any, *, move: bool = True) -> Taken:
     if isinstance(x, np.ndarray):
         return take_array(x)
     if _torch.is_tensor(x):
-        return _take_tensor(x, move)
+        return _take_tensor(x, move, read)
     if core.reads_through_exchange_table(type(x)):
         return Taken(core.Source.from_exchange(x))
     if hasattr(type(x), "__dlpack__"):
@@ -97,13 +97,13 @@ def take_array(x: np.ndarray[Any, Any]) -> Taken:
         return Taken(None, array=x)
 
 
-def _take_tensor(x: Any, move: bool) -> Taken:
+def _take_tensor(x: Any, move: bool, read: bool) -> Taken:
     import torch
 
     method = type(x).__dlpack__
     if method is not torch.Tensor.__dlpack__ and type(x) is not torch.nn.Parameter:
         return Taken(_take_producer(x))  # a subclass that says itself how it is read
-    taken = _torch.take(x, move=move)
+    taken = _torch.take(x, move=move, read=read)
     return Taken(taken.source, tensor=taken)
 
 

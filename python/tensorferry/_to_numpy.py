@@ -62,7 +62,6 @@ def _take(x: Any, options: ToNumpyOptions) -> Taken:
 
 def _fill(x: Any, options: ToNumpyOptions, out: Any) -> Any:
     """Fill a nest of destinations; every leaf is checked before the first is written."""
-
     pairs: list[tuple[Any, core.Source | None]] = []
 
     def check(node: Any, destination: Any) -> Prepared | None:
@@ -140,9 +139,7 @@ def _refuse_stream(taken: Taken, options: ToNumpyOptions) -> None:
     )
 
 
-def _prepare_array(
-    taken: Taken, x: np.ndarray[Any, Any], options: ToNumpyOptions, *, in_nest: bool
-) -> Prepared | None:
+def _prepare_array(taken: Taken, x: np.ndarray[Any, Any], options: ToNumpyOptions, *, in_nest: bool) -> Prepared | None:
     """Keep the caller's own array when nothing has to change; let NumPy copy what only NumPy knows."""
     if taken.source is None:
         wanted = "keep" if isinstance(options.dtype, Mapping) else resolve(options.dtype)

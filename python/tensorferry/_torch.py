@@ -15,7 +15,7 @@ from tensorferry._native import core
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TensorSource", "is_tensor", "keep_storage", "keep_present_values", "lazy_clone_is_safe", "require", "take"]
+__all__ = ["TensorSource", "is_tensor", "keep_present_values", "keep_storage", "lazy_clone_is_safe", "require", "take"]
 
 
 def is_tensor(x: object) -> bool:
@@ -84,7 +84,7 @@ def _plain_behaviour() -> Iterator[None]:
 
 @contextmanager
 def _outside_of_modes() -> Iterator[None]:
-    """Operations on ordinary tensors give ordinary tensors, also under FakeTensorMode and inside torch.func transforms."""
+    """Ordinary tensors give ordinary tensors, also under FakeTensorMode and inside torch.func transforms."""
     import torch
 
     with ExitStack() as stack:
@@ -136,10 +136,11 @@ def to_plain(x: torch.Tensor) -> torch.Tensor:
         return x.as_subclass(torch.Tensor)
 
 
-def take(x: torch.Tensor, *, move: bool = True) -> TensorSource:
+def take(x: torch.Tensor, *, move: bool = True, read: bool = True) -> TensorSource:
     """Make any tensor readable, or raise an error that names why not and what to do.
 
-    With ``move=False`` a tensor on another device is only described: its source has no memory to read.
+    With ``move=False`` a tensor on another device is only described: its source has no memory to read. With
+    ``read=False`` neither has that of a tensor which shares its storage with a snapshot: reading would copy it.
     """
     plain = to_plain(x)
     name = dtype_name(plain)
@@ -152,16 +153,16 @@ def take(x: torch.Tensor, *, move: bool = True) -> TensorSource:
             entry.remedy if entry else "convert it first, for example x.to(torch.float32)",
         )
     with _outside_of_modes():
-        return _take_plain(plain, name, entry.reads_as, move)
+        return _take_plain(plain, name, entry.reads_as, move, read)
 
 
-def _take_plain(plain: torch.Tensor, name: str, reads_as: str, move: bool) -> TensorSource:
+def _take_plain(plain: torch.Tensor, name: str, reads_as: str, move: bool, read: bool) -> TensorSource:
     alias = plain.detach()
     if alias._is_zerotensor():
         return TensorSource(core.Source.zeros(reads_as, list(alias.shape)), alias, plain)
     moved_from = None if alias.device.type == "cpu" else str(alias.device)
     copied_on_read = is_copy_on_write(alias)
-    if not move and (moved_from is not None or copied_on_read):
+    if (moved_from is not None and not move) or (copied_on_read and not read):
         strides = [step * alias.element_size() for step in alias.stride()]
         described = core.Source.described(reads_as, list(alias.shape), strides)
         return TensorSource(described, alias, plain, moved_from=moved_from, copied_on_read=copied_on_read)
@@ -206,7 +207,12 @@ def lazy_clone_is_safe(taken: TensorSource) -> bool:
     import torch
 
     alias = taken.alias
-    if taken.moved_from is not None or not hasattr(torch, "_lazy_clone") or alias.device.type != "cpu" or alias._is_zerotensor():
+    if (
+        taken.moved_from is not None
+        or not hasattr(torch, "_lazy_clone")
+        or alias.device.type != "cpu"
+        or alias._is_zerotensor()
+    ):
         return False
     if alias.is_conj() or alias.is_neg() or alias.untyped_storage().is_shared():
         return False

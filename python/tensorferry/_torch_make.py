@@ -19,9 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["Alias", "adjusted", "alias_of", "empty", "finished", "share", "storable"]
 
 # Torch dtypes that every version since 2.6 takes from DLPack; the others go as integers and are viewed.
-_BY_DLPACK = (
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128"
-).split()
+_BY_DLPACK = [
+    "bool",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 _CARRIERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
 

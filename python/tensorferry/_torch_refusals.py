@@ -36,7 +36,8 @@ WRAPPERS: dict[str, Refusal] = {
         "convert the rows one by one: to_numpy(x.unbind()), or the flat values: to_numpy(x.values())",
     ),
     "UninitializedTensorMixin": Refusal(
-        "a lazy module has not seen its first input yet, so it has neither shape nor values", "run the module once first"
+        "a lazy module has not seen its first input yet, so it has neither shape nor values",
+        "run the module once first",
     ),
     "AsyncCollectiveTensor": Refusal("its values are still being communicated", "call x.wait() first"),
 }

@@ -76,7 +76,8 @@ def _open(t: Any) -> np.ndarray[Any, Any]:
         )
     taken = take(t, move=False)
     source = taken.source
-    assert source is not None and taken.tensor is not None
+    assert source is not None
+    assert taken.tensor is not None
     _refuse_recorded(t, source)
     if taken.moved_from is not None:
         raise CopyRequiredError(

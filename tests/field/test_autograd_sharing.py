@@ -37,12 +37,14 @@ def test_f104_an_array_over_a_tensor_in_a_graph_cannot_be_written_to(view, copy)
         lambda: array.__setitem__(0, 9),
         lambda: array.fill(9),
         lambda: np.multiply(array, 9, out=array),
-        lambda: array.setflags(write=True),
         lambda: np.copyto(array, 9),
         lambda: array.view("u4").__setitem__(0, 9),
     ):
         with pytest.raises(ValueError, match=r"read-only|WRITEABLE"):
             write()
+    if np.shares_memory(array, result.detach().numpy()):  # a snapshot may be a copy, which its owner may open
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.setflags(write=True)
     result.sum().backward()
     assert leaf.grad.tolist() == [1, 1, 1]
 

@@ -51,7 +51,7 @@ CALLS = {
     "explain": lambda x: str(ferry.explain(x)),
     "to_python": lambda x: ferry.to_python(x),
     "stack": lambda x: ferry.stack([x, x], to="numpy"),
-    "check": lambda x: ferry.check(x, shape=("...",)),
+    "check": lambda x: ferry.check(x, shape=(...,)),
     "shares_memory": lambda x: ferry.shares_memory(x, x),
 }
 

@@ -18,7 +18,11 @@ def _slice(draw: Any, extent: int, *, negative: bool) -> slice:
     stop = draw(st.integers(start, extent))
     step = draw(st.integers(1, 3))
     if negative and draw(st.booleans()):
-        return slice(stop - 1 if stop > 0 else None, start - 1 if start > 0 else None, -step) if stop > start else slice(0, 0, -1)
+        return (
+            slice(stop - 1 if stop > 0 else None, start - 1 if start > 0 else None, -step)
+            if stop > start
+            else slice(0, 0, -1)
+        )
     return slice(start, stop, step)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
+
+import tensorferry as ferry
 
 
 def memory_range(x: Any) -> tuple[int, int]:

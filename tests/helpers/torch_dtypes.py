@@ -20,12 +20,10 @@ def name_of(dtype: torch.dtype) -> str:
 
 QUANTIZED = [torch.qint8, torch.qint32, torch.quint8, torch.quint4x2, torch.quint2x4]
 CONVERTIBLE = [dtype for dtype in ALL if dtype not in QUANTIZED]
-NUMPY_HAS = [
-    dtype
-    for dtype in ALL
-    if name_of(dtype)
-    in "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
-]
+NUMPY_INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+NUMPY_FLOATS = ["float16", "float32", "float64"]
+NUMPY_NAMES = ["bool", *NUMPY_INTEGERS, *NUMPY_FLOATS, "complex64", "complex128"]
+NUMPY_HAS = [dtype for dtype in ALL if name_of(dtype) in NUMPY_NAMES]
 ML_FLOATS = [dtype for dtype in ALL if name_of(dtype) == "bfloat16" or name_of(dtype).startswith("float8")]
 SMALL_INTEGERS = [getattr(torch, f"{sign}int{bits}") for bits in range(1, 8) for sign in ("", "u")]
 BITS = [torch.bits8, torch.bits16, torch.bits1x8, torch.bits2x4, torch.bits4x2]

@@ -8,30 +8,33 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+import tensorferry as ferry
+from helpers.torch_dtypes import NUMPY_FLOATS, NUMPY_INTEGERS, NUMPY_NAMES
 from tensorferry._dtypes import NATIVE
 
-NATIVE_NAMES = (
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
-)
 CASTINGS = ["no", "equiv", "safe", "same_kind", "unsafe", "same_value"]
-INTEGERS = [name for name in NATIVE_NAMES if "int" in name]
-FLOATS = ["float16", "float32", "float64"]
 ML_FLOATS = [name for name in NATIVE if hasattr(ml_dtypes, name) and "float" in name]
 
-array_of = {name: hnp.arrays(name, st.integers(0, 9)) for name in NATIVE_NAMES}
-pairs = st.sampled_from(list(itertools.product(NATIVE_NAMES, NATIVE_NAMES)))
+# NumPy and ml_dtypes warn about what these tests do on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:(invalid value|overflow) encountered in cast:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:Casting complex values to real discards"),
+]
+
+array_of = {name: hnp.arrays(name, st.integers(0, 9)) for name in NUMPY_NAMES}
+pairs = st.sampled_from(list(itertools.product(NUMPY_NAMES, NUMPY_NAMES)))
 
 
 @pytest.mark.parametrize("casting", CASTINGS)
-@pytest.mark.parametrize("source", NATIVE_NAMES)
+@pytest.mark.parametrize("source", NUMPY_NAMES)
 def test_the_casting_rules_are_numpys(source: str, casting: Any) -> None:
     x = torch.zeros(2, dtype=getattr(torch, source))
-    for target in NATIVE_NAMES:
+    for target in NUMPY_NAMES:
         allowed = casting == "same_value" or np.can_cast(source, target, casting)
         if allowed:
             assert ferry.plan(x, dtype=target, casting=casting).dtype == target
@@ -44,8 +47,8 @@ def test_the_casting_rules_are_numpys(source: str, casting: Any) -> None:
 @pytest.mark.parametrize("source", ML_FLOATS)
 def test_a_safe_cast_of_an_extension_dtype_keeps_every_value(source: str, casting: Any) -> None:
     dtype = np.dtype(getattr(ml_dtypes, source))
-    patterns = np.arange(256 ** dtype.itemsize, dtype=f"u{dtype.itemsize}").view(dtype)
-    for target in ML_FLOATS + FLOATS:
+    patterns = np.arange(256**dtype.itemsize, dtype=f"u{dtype.itemsize}").view(dtype)
+    for target in ML_FLOATS + NUMPY_FLOATS:
         wanted = np.dtype(getattr(ml_dtypes, target, target))
         if not ferry._core.can_cast(source, target, casting):
             continue
@@ -59,7 +62,11 @@ def test_a_cast_that_numpy_defines_gives_numpys_values(data: st.DataObject, name
     source, target = names
     a = data.draw(array_of[source])
     with np.errstate(all="ignore"):
-        expected = a.real.astype(target) if a.dtype.kind == "c" and target not in ("complex64", "complex128", "bool") else a.astype(target)
+        expected = (
+            a.real.astype(target)
+            if a.dtype.kind == "c" and target not in ("complex64", "complex128", "bool")
+            else a.astype(target)
+        )
     if a.dtype.kind in "fc" and np.dtype(target).kind in "iu":
         limits = np.iinfo(target)
         inside = np.isfinite(a.real) & (a.real > float(limits.min) - 1) & (a.real < float(limits.max))
@@ -69,10 +76,13 @@ def test_a_cast_that_numpy_defines_gives_numpys_values(data: st.DataObject, name
     assert np.array_equal(array, expected, equal_nan=array.dtype.kind in "fc")
 
 
-@given(a=hnp.arrays(st.sampled_from(FLOATS), st.integers(1, 9)), target=st.sampled_from(INTEGERS))
+@given(a=hnp.arrays(st.sampled_from(NUMPY_FLOATS), st.integers(1, 9)), target=st.sampled_from(NUMPY_INTEGERS))
 def test_floats_become_integers_toward_zero_saturating_with_nan_as_zero(a: np.ndarray[Any, Any], target: str) -> None:
     limits = np.iinfo(target)
-    expected = [0 if np.isnan(v) else limits.max if v > limits.max else limits.min if v < limits.min else int(v) for v in a.tolist()]
+    expected = [
+        0 if np.isnan(v) else limits.max if v > limits.max else limits.min if v < limits.min else int(v)
+        for v in a.tolist()
+    ]
     assert ferry.to_numpy(a, dtype=target, casting="unsafe").tolist() == expected
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tensorferry as ferry
 import torch
-from helpers import layouts
-from helpers.plans import convert_as_planned
 from hypothesis import given
 from hypothesis import strategies as st
+
+import tensorferry as ferry
+from helpers import layouts
+from helpers.plans import convert_as_planned
 
 orders = st.sampled_from("KCFA")
 
@@ -58,7 +59,11 @@ def test_a_cast_copy_has_the_strides_of_numpys_copy(x: torch.Tensor, order: Any)
 def test_keeping_the_order_keeps_the_axes_of_a_dense_tensor(x: torch.Tensor) -> None:
     array = ferry.to_numpy(x, copy=True)
     if is_dense(x):
-        steps = [(have, step * 4) for have, step, extent in zip(array.strides, x.stride(), x.shape, strict=True) if extent > 1]
+        steps = [
+            (have, step * 4)
+            for have, step, extent in zip(array.strides, x.stride(), x.shape, strict=True)
+            if extent > 1
+        ]
         assert all(have == wanted for have, wanted in steps)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
+
+import tensorferry as ferry
 from helpers import torch_dtypes as dtypes
 from helpers.plans import convert_as_planned, refused_as_planned
 from tensorferry._dtypes import NATIVE, TORCH

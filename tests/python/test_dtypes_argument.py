@@ -7,8 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
+
+import tensorferry as ferry
 from helpers.plans import convert_as_planned, refused_as_planned
 
 SPELLINGS = {

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
+
+import tensorferry as ferry
 from helpers.plans import convert_as_planned, refused_as_planned
 
 
@@ -51,7 +52,10 @@ COPIED: dict[str, tuple[Callable[[], np.ndarray[Any, Any]], str]] = {
     "a packed complex field": (lambda: packed_records()["z"], "multiples of the element size"),
     "a read-only array": (read_only, "read-only"),
     "a broadcast array": (lambda: np.broadcast_to(np.arange(3.0), (2, 3)), "read-only"),
-    "a sliding window": (lambda: np.lib.stride_tricks.sliding_window_view(np.arange(4.0), 2, writeable=True), "overlap"),
+    "a sliding window": (
+        lambda: np.lib.stride_tricks.sliding_window_view(np.arange(4.0), 2, writeable=True),
+        "overlap",
+    ),
 }
 
 

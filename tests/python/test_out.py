@@ -9,8 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
+
+import tensorferry as ferry
 from helpers.plans import convert_as_planned, refused_as_planned
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -84,7 +85,11 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type]] = {
     "a dtype that disagrees": (np.zeros((2, 3), "f4"), {"dtype": "float64"}, ferry.BufferMismatchError),
     "bits": (np.zeros((2, 3), "u4"), {"dtype": "bits"}, ferry.ArgumentError),
     "a read-only array": (read_only(), {}, ferry.ReadOnlyError),
-    "elements that overlap": (np.lib.stride_tricks.as_strided(np.zeros(4, "f4"), (2, 3), (4, 4)), {}, ferry.BufferMismatchError),
+    "elements that overlap": (
+        np.lib.stride_tricks.as_strided(np.zeros(4, "f4"), (2, 3), (4, 4)),
+        {},
+        ferry.BufferMismatchError,
+    ),
     "a broadcast array": (np.broadcast_to(np.zeros(3, "f4"), (2, 3)), {}, ferry.ReadOnlyError),
     "no copy": (np.zeros((2, 3), "f4"), {"copy": False}, ferry.ArgumentError),
     "a list": ([[0.0] * 3] * 2, {}, ferry.ArgumentError),

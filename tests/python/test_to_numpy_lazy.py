@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
+
+import tensorferry as ferry
 from helpers.plans import convert_as_planned
 from helpers.subprocess import stdout_of
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorferry as ferry
 import torch
-from helpers.plans import convert_as_planned, refusal_of, refused_as_planned
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+import tensorferry as ferry
+from helpers.plans import convert_as_planned, refusal_of, refused_as_planned
 
 
 def test_a_conjugate_view_is_read_with_its_mark() -> None:
@@ -179,7 +180,7 @@ REFUSED: dict[str, tuple[Callable[[], torch.Tensor], type, str]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.filterwarnings("ignore:Sparse", "ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("copy", [None, True, False, "lazy"], ids=lambda copy: f"copy={copy}")
 @pytest.mark.parametrize(("make", "error", "remedy"), REFUSED.values(), ids=REFUSED)
 def test_what_has_no_strided_memory_is_refused_by_name(

@@ -68,6 +68,9 @@ def test_torch_is_never_imported_at_module_level(path):
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_native_module_has_one_importer(path):
-    direct = re.findall(r"^\s*(?:from tensorferry import _core|from tensorferry\._core import|import tensorferry\._core).*",
-                        path.read_text(), re.M)
+    direct = re.findall(
+        r"^\s*(?:from tensorferry import _core|from tensorferry\._core import|import tensorferry\._core).*",
+        path.read_text(),
+        re.M,
+    )
     assert bool(direct) == (path.name == "_native.py")

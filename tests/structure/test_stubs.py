@@ -1,4 +1,4 @@
-"""pybind11 functions carry no signature that stubtest could compare: their doc lines are compared with the stub here."""
+"""pybind11 functions have no signature that stubtest could compare: their doc lines are compared with the stub."""
 
 import ast
 import inspect
@@ -36,7 +36,9 @@ def documented_parameters(doc: str) -> list[str]:
     return [name for name in re.findall(r"(?:^|, )(\w+)(?=:)", inside) if name != "self"]
 
 
-@pytest.mark.parametrize(("name", "node"), list(stub_functions()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "node"), list(stub_functions()), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_stub_names_the_parameters_that_pybind11_documents(name, node):
     function = _native.core
     for part in name.split("."):
