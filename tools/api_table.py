@@ -7,6 +7,7 @@ import inspect
 from markdown_text import code, table
 
 import tensorferry as ferry
+from tensorferry import types
 
 __all__ = ["GUIDES", "api", "public_names", "summary"]
 
@@ -14,11 +15,11 @@ __all__ = ["GUIDES", "api", "public_names", "summary"]
 GUIDES: dict[str, tuple[str, ...]] = {
     "four-conversions.md": ("to_numpy", "from_numpy", "to_python", "stack"),
     "inspect-and-check.md": (
-        *("plan", "Plan", "explain", "Explanation", "Step"),
-        *("describe", "Description", "NestDescription", "Pitch", "check", "shares_memory"),
+        *("plan", "types.Plan", "explain", "types.Explanation", "types.Step"),
+        *("describe", "types.Description", "types.NestDescription", "types.Pitch", "check", "shares_memory"),
     ),
     "sharing-and-copying.md": ("writable",),
-    "dlpack.md": ("to_dlpack", "from_dlpack", "Producer"),
+    "dlpack.md": ("to_dlpack", "from_dlpack", "types.Producer"),
     "nests.md": ("register_node",),
 }
 _ERRORS = "errors.md"
@@ -27,12 +28,18 @@ _ERRORS = "errors.md"
 def public_names() -> list[str]:
     """Return every public name, guide by guide; errors and what has no guide of its own come last."""
     guided = [name for names in GUIDES.values() for name in names]
-    return [*(name for name in guided if name in ferry.__all__), *(n for n in ferry.__all__ if n not in guided)]
+    known = [*ferry.__all__, *(f"types.{name}" for name in types.__all__)]
+    return [*(name for name in guided if name in known), *(name for name in known if name not in guided)]
+
+
+def value_of(name: str) -> object:
+    """Return what a public name stands for; ``types.X`` lies in the submodule."""
+    return getattr(types, name.removeprefix("types.")) if name.startswith("types.") else getattr(ferry, name)
 
 
 def summary(name: str) -> str:
     """Return the first sentence of a name's docstring."""
-    documented = inspect.getdoc(getattr(ferry, name)) or ""
+    documented = inspect.getdoc(value_of(name)) or ""
     paragraph = " ".join(documented.split("\n\n")[0].split())
     return paragraph.split(". ")[0].removesuffix(".").replace("``", "`")
 
@@ -43,8 +50,7 @@ def _guide(name: str) -> str:
 
 
 def _written(name: str) -> str:
-    value = getattr(ferry, name)
-    return name if inspect.isclass(value) else f"{name}()"
+    return name if inspect.isclass(value_of(name)) else f"{name}()"
 
 
 def api() -> str:

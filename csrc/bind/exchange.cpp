@@ -62,6 +62,7 @@ struct Torch {
   Method is_conj;
   Method storage;
   Method detach;
+  Method storage_offset;
   Property requires_grad;
   Property dtype;
   PyObject* is_copy_on_write = nullptr;  // from the first snapshot on
@@ -89,6 +90,7 @@ bool find_torch() {
   torch.is_conj.bind_to(tensor.get(), "is_conj");
   torch.storage.bind_to(tensor.get(), "untyped_storage");
   torch.detach.bind_to(tensor.get(), "detach");
+  torch.storage_offset.bind_to(tensor.get(), "storage_offset");
   torch.requires_grad.bind_to(tensor.get(), "requires_grad");
   torch.dtype.bind_to(tensor.get(), "dtype");
   torch.uint8 = checked(PyObject_GetAttrString(module, "uint8")).release();
@@ -133,7 +135,8 @@ FastType classify(PyTypeObject* type) {
   const bool exact_torch = find_torch() && (type == torch.tensor || type == torch.parameter);
   if (!exact_torch && torch.tensor != nullptr && PyType_IsSubtype(type, torch.tensor) != 0) return {};
   const DLPackExchangeAPI* api = read_table(type);
-  if (api == nullptr || (exact_torch && api->dltensor_from_py_object_no_sync == nullptr)) return {};
+  if (api == nullptr || api->managed_tensor_from_py_object_no_sync == nullptr) return {};
+  if (exact_torch && api->dltensor_from_py_object_no_sync == nullptr) return {};
   return {type, api, exact_torch};
 }
 
@@ -170,6 +173,24 @@ bool torch_requires_grad(PyObject* tensor) { return truth(torch.requires_grad(te
 PyRef torch_storage(PyObject* tensor) { return torch.storage(tensor); }
 PyRef torch_dtype(PyObject* tensor) { return torch.dtype(tensor); }
 PyRef torch_detach(PyObject* tensor) { return torch.detach(tensor); }
+
+bool fits_storage(PyObject* tensor, PyObject* storage, const DLTensor& described, std::int64_t itemsize) {
+  constexpr std::uintptr_t torch_alignment = 64;  // of memory that torch allocates
+  const PyMappingMethods* mapping = Py_TYPE(storage)->tp_as_mapping;
+  if (mapping == nullptr || mapping->mp_length == nullptr) return true;
+  std::int64_t last = 0;
+  for (int i = 0; i < described.ndim; ++i) {
+    if (described.shape[i] == 0) return true;
+    last += (described.shape[i] - 1) * described.strides[i];
+  }
+  const Py_ssize_t nbytes = mapping->mp_length(storage);
+  if (nbytes < 0) throw PythonErrorSet{};
+  const std::int64_t reach = (last + 1) * itemsize;
+  // A tensor as large as its storage begins where the storage does. Asking where it begins costs as much as the rest.
+  if (reach == nbytes && reinterpret_cast<std::uintptr_t>(described.data) % torch_alignment == 0) return true;
+  const PyRef offset = torch.storage_offset(tensor);
+  return reach + PyLong_AsLongLong(offset.get()) * itemsize <= nbytes;
+}
 
 void note_lazy_snapshot() noexcept {
   if (torch.is_copy_on_write != nullptr) return;

@@ -1,6 +1,8 @@
 // The DLPack C exchange table that a producer's type carries, read once per type.
 #pragma once
 
+#include <cstdint>
+
 #include "bind/py_ref.hpp"
 #include "dlpack/abi.hpp"
 
@@ -31,6 +33,9 @@ bool torch_requires_grad(PyObject* tensor);
 PyRef torch_storage(PyObject* tensor);
 PyRef torch_dtype(PyObject* tensor);
 PyRef torch_detach(PyObject* tensor);
+
+// Does the storage hold every element that shape and strides reach? Not after somebody shrank it.
+bool fits_storage(PyObject* tensor, PyObject* storage, const DLTensor& described, std::int64_t itemsize);
 
 // Copy-on-write storage exists only where copy="lazy" made it, so nothing is asked before the first time. Reading such
 // a tensor through the table would copy it: that is for Python to plan.

@@ -5,25 +5,14 @@
 
 #include "bind/descr.hpp"
 #include "bind/errors.hpp"
+#include "bind/gil.hpp"
+#include "bind/view.hpp"
 #include "host/copy.hpp"
 
 namespace ferry::bind {
 namespace {
 
 constexpr std::int64_t release_gil_above_nbytes = 32 * 1024;
-
-class GilReleased {
- public:
-  explicit GilReleased(bool release) : state_(release ? PyEval_SaveThread() : nullptr) {}
-  GilReleased(const GilReleased&) = delete;
-  GilReleased& operator=(const GilReleased&) = delete;
-  ~GilReleased() {
-    if (state_ != nullptr) PyEval_RestoreThread(state_);
-  }
-
- private:
-  PyThreadState* state_;
-};
 
 Extents unravelled(const Extents& shape, std::int64_t flat) {
   Extents index(shape.size());
@@ -41,6 +30,20 @@ std::string index_text(const Extents& index) {
 }
 
 PyArrayObject* as_array(const PyRef& ref) { return reinterpret_cast<PyArrayObject*>(ref.get()); }
+
+// NumPy lets anybody make an array writable whose base is a writable array. So an array becomes the base in a capsule,
+// unless it is a view of a tensor itself: then the tensor's is the base of both.
+PyRef sealed(const PyRef& base) {
+  PyObject* root = base.get();
+  while (root != nullptr && PyArray_Check(root)) root = PyArray_BASE(reinterpret_cast<PyArrayObject*>(root));
+  if (root == base.get()) return base;
+  if (root != nullptr && is_view(root)) return PyRef::borrow(root);
+  PyRef capsule = checked(PyCapsule_New(base.get(), "tensorferry.array", [](PyObject* self) {
+    Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetPointer(self, "tensorferry.array")));
+  }));
+  Py_INCREF(base.get());  // the capsule's
+  return capsule;
+}
 
 PyRef new_array(const Decision& decision) {
   PyArray_Descr* descr = descr_of(decision.result_dtype);
@@ -64,6 +67,7 @@ PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
   void* data = ref.data != nullptr ? ref.data : no_elements;
   PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, ref.layout.ndim(), ref.layout.shape.data(),
                                              ref.layout.strides.data(), data, flags, nullptr));
+  if (!writable) base = sealed(base);
   if (PyArray_SetBaseObject(as_array(array), base.release()) != 0) throw PythonErrorSet{};
   return array;
 }

@@ -2,6 +2,7 @@
 #include "bind/export.hpp"
 
 #include "bind/errors.hpp"
+#include "bind/gil.hpp"
 #include "dlpack/managed.hpp"
 
 namespace ferry::bind {
@@ -25,14 +26,6 @@ void require_whole_strides(const TensorRef& ref) {
 }
 
 }  // namespace
-
-void release_reference(void* object) noexcept {
-  // After the interpreter is gone nobody can take its lock; the process is ending, so the memory may stay.
-  if (Py_IsInitialized() == 0) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
-  Py_DECREF(static_cast<PyObject*>(object));
-  PyGILState_Release(state);
-}
 
 PyRef export_capsule(const Source& source, std::uint64_t flags, bool versioned) {
   require_whole_strides(source.ref);

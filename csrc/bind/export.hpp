@@ -7,9 +7,6 @@
 
 namespace ferry::bind {
 
-// Drops one reference from any thread, with the GIL, unless the interpreter is gone.
-void release_reference(void* object) noexcept;
-
 // A new capsule over the source, which owns the source's owner. `flags` as in the DLPack header.
 PyRef export_capsule(const Source& source, std::uint64_t flags, bool versioned);
 

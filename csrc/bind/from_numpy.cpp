@@ -5,7 +5,7 @@
 #include "bind/descr.hpp"
 #include "bind/errors.hpp"
 #include "bind/exchange.hpp"
-#include "bind/export.hpp"
+#include "bind/gil.hpp"
 #include "bind/keywords.hpp"
 #include "bind/view.hpp"
 #include "dlpack/managed.hpp"
@@ -61,9 +61,44 @@ PyObject* convert_in_python(PyObject* const* args, Py_ssize_t nargs, PyObject* k
 }  // namespace
 
 const char from_numpy_doc[] =
-    "from_numpy($module, a, /, *, device=None, dtype=None, casting='same_kind', copy=None, readonly='copy', "
-    "requires_grad=False)\n--\n\n"
-    "Convert an array, or a nest of arrays, to torch.";
+    R"doc(from_numpy($module, a, /, *, device=None, dtype=None, casting='same_kind', copy=None, readonly='copy', requires_grad=False)
+--
+
+Convert an array, or a nest of arrays, to torch, sharing memory when that is safe.
+
+Parameters
+----------
+a : array, DLPack producer, buffer or nest
+    Any strides, byte order and alignment. A tensor comes back as it is; in a nest, what is no array passes through.
+device : optional
+    Where the tensor goes at last, through torch's ``.to(device)``, which may wait.
+dtype : dtype, "numpy", "bits" or mapping, optional
+    As in :func:`to_numpy`.
+casting : str
+    As in :func:`to_numpy`.
+copy : {None, True, False}
+    None shares when it can; True gives private memory; False shares or raises.
+readonly : {"copy", "share", "raise"}
+    What to do about a read-only array: a torch tensor is always writable.
+requires_grad : bool
+    Mark the result for autograd.
+
+Returns
+-------
+torch.Tensor or nest
+    Of an array that :func:`to_numpy` made: an alias of its tensor, with the same version counter.
+
+Raises
+------
+FerryError
+    Naming what was given, why it cannot be converted and what to write instead.
+
+Examples
+--------
+>>> import numpy as np, tensorferry as ferry
+>>> ferry.from_numpy(np.arange(3.0)[::-1], dtype="float32")
+tensor([2., 1., 0.])
+)doc";
 
 PyObject* from_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) noexcept {
   return guarded([&]() -> PyObject* {

@@ -14,7 +14,13 @@ namespace {
 
 constexpr const char* owner_name = "tensorferry.managed_tensor";
 
-void delete_owner(PyObject* capsule) { delete static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, owner_name)); }
+// The deleter may run Python code, which must not see an exception that is on its way.
+void delete_owner(PyObject* capsule) {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  delete static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, owner_name));
+  PyErr_Restore(type, value, traceback);
+}
 
 Source adopt(ManagedTensor tensor) {
   const DLTensor& dl = tensor.tensor();
@@ -110,6 +116,7 @@ Source source_from_exchange(PyObject* producer) {
   }
   DLManagedTensorVersioned* managed = nullptr;
   if (type->api->managed_tensor_from_py_object_no_sync(producer, &managed) != 0 || managed == nullptr) {
+    if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_BufferError, "it gives no reason");
     throw PythonErrorSet{};
   }
   return adopt(ManagedTensor(managed));

@@ -64,9 +64,55 @@ PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
 }  // namespace
 
 const char to_numpy_doc[] =
-    "to_numpy($module, x, /, *, copy=None, dtype=None, casting='same_kind', order='K', out=None, stream=None, "
-    "pinned='auto')\n--\n\n"
-    "Convert a tensor, or a nest of tensors, to NumPy.";
+    R"doc(to_numpy($module, x, /, *, copy=None, dtype=None, casting='same_kind', order='K', out=None, stream=None, pinned='auto')
+--
+
+Convert a tensor, or a nest of tensors, to NumPy, sharing memory when that is safe.
+
+Parameters
+----------
+x : tensor, array, DLPack producer, buffer or nest
+    Of any dtype and layout. An array comes back as it is; in a nest, what is no tensor passes through.
+copy : {None, True, False, "lazy"}
+    None shares when it can; True gives a private, writable array; False shares or raises; "lazy" keeps the values of
+    now and copies only when someone writes to the tensor.
+dtype : dtype, "numpy", "bits" or mapping, optional
+    None keeps it. "numpy" is the smallest native dtype that holds every value, "bits" the memory as unsigned
+    integers. In a nest a plain dtype applies to floating and complex leaves; a mapping says more.
+casting : {"same_kind", "no", "equiv", "safe", "unsafe", "same_value"}
+    As in NumPy; "same_value" checks every value.
+order : {"K", "C", "F", "A"}
+    Memory order of a copy; "K" keeps a dense tensor's axis order.
+out : ndarray or nest of them, optional
+    Filled and returned; its dtype wins.
+stream : optional
+    Of a tensor on a device; an error for host memory.
+pinned : {"auto", False}
+    True is refused: there is no pinned memory yet.
+
+Returns
+-------
+numpy.ndarray or nest
+    Same shape (packed dtypes unpack along the last axis). Read-only unless ``copy=True`` or `out`.
+
+Raises
+------
+FerryError
+    Naming what was given, why it cannot be converted and what to write instead.
+
+Notes
+-----
+Host tensors never block. Others are copied by torch's ``.cpu()``, which waits for the device. A view keeps the
+tensor's storage alive.
+
+Examples
+--------
+>>> import torch, tensorferry as ferry
+>>> ferry.to_numpy({"x": torch.arange(3), "step": 7})
+{'x': array([0, 1, 2]), 'step': 7}
+>>> ferry.to_numpy(torch.ones(2, dtype=torch.bfloat16), dtype="numpy")
+array([1., 1.], dtype=float32)
+)doc";
 
 PyRef leaf_to_numpy(PyObject* leaf, const ToNumpyArguments& arguments) {
   if (const FastType* type = fast_type(Py_TYPE(leaf)); type != nullptr && type->is_torch) {

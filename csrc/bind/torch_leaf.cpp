@@ -24,7 +24,7 @@ PyRef origin_of(PyObject* tensor) {
 }
 
 // The view of a tensor about which nothing is special, without building a TensorRef.
-PyRef plain_view(PyObject* tensor, const DLTensor& dl, DType dtype) {
+PyRef plain_view(const DLTensor& dl, DType dtype, PyRef base) {
   npy_intp strides[max_ndim];
   const npy_intp itemsize = info(dtype).itemsize;
   npy_intp packed = itemsize;
@@ -32,7 +32,6 @@ PyRef plain_view(PyObject* tensor, const DLTensor& dl, DType dtype) {
     strides[i] = dl.shape[i] <= 1 ? packed : dl.strides[i] * itemsize;
     packed *= dl.shape[i] > 1 ? dl.shape[i] : 1;
   }
-  PyRef base = make_view(torch_storage(tensor), origin_of(tensor));
   PyArray_Descr* descr = descr_of(dtype);
   Py_INCREF(descr);
   void* data = dl.data != nullptr ? static_cast<std::byte*>(dl.data) + dl.byte_offset : no_elements;
@@ -41,38 +40,65 @@ PyRef plain_view(PyObject* tensor, const DLTensor& dl, DType dtype) {
   return array;
 }
 
+// What a tensor's memory stands for, and where it is.
+struct Reading {
+  DLTensor dl{};
+  DType dtype{};
+  bool conjugated = false;
+  bool negated = false;
+};
+
+void ask_table(PyObject* tensor, const FastType& type, DLTensor& dl) {
+  if (type.api->dltensor_from_py_object_no_sync(tensor, &dl) != 0) throw PythonErrorSet{};
+}
+
+// False when the table refuses, or gives no host memory, or the dtype's name needs torch to tell.
+bool read(PyObject* tensor, const FastType& type, Reading& reading) {
+  // Torch lets go of the GIL to answer about marks, and the table only lends the shape: so it is asked last.
+  reading.negated = torch_is_neg(tensor);
+  const DLTensor& dl = reading.dl;
+  ask_table(tensor, type, reading.dl);
+  if (dl.dtype.code == kDLComplex) {
+    reading.conjugated = torch_is_conj(tensor);
+    ask_table(tensor, type, reading.dl);
+  }
+  const auto dtype = dtype_from_dlpack(dl.dtype);
+  if (dl.device.device_type != kDLCPU || !dtype || dl.ndim > max_ndim) return false;
+  if (dl.data == nullptr && has_elements(dl)) return false;
+  reading.dtype = *dtype;
+  const bool may_be_small = *dtype == DType::uint8 || *dtype == DType::int8;  // torch.uint4 looks the same here
+  return !may_be_small || torch_is_plain_byte(torch_dtype(tensor).get());
+}
+
 }  // namespace
 
-// Nothing when the table refuses, or gives no host memory, or the dtype's name needs torch to tell: Python explains.
+// Nothing when the hot path cannot read the tensor: Python finds out why.
 PyRef torch_leaf(PyObject* tensor, const FastType& type, const ToNumpyArguments& arguments) {
   if (torch_may_copy_on_read(tensor)) return {};
-  DLTensor dl;
-  if (type.api->dltensor_from_py_object_no_sync(tensor, &dl) != 0) {
+  Reading reading;
+  try {
+    if (!read(tensor, type, reading)) return {};
+  } catch (const PythonErrorSet&) {
     PyErr_Clear();
     return {};
   }
-  const auto dtype = dtype_from_dlpack(dl.dtype);
-  if (dl.device.device_type != kDLCPU || !dtype || dl.ndim > max_ndim) return {};
-  if (dl.data == nullptr && has_elements(dl)) return {};
-  if (info(*dtype).itemsize == 1 && (*dtype == DType::uint8 || *dtype == DType::int8) &&
-      !torch_is_plain_byte(torch_dtype(tensor).get())) {
-    return {};
-  }
-  const bool negated = torch_is_neg(tensor);
-  const bool conjugated = info(*dtype).kind == Kind::complex && torch_is_conj(tensor);
-  Request request = arguments.request;
-  if (request.copy == CopyPolicy::if_needed && request.order == Order::keep && !negated && !conjugated &&
-      array_dtype(*dtype) == *dtype) {
-    if (!info(*dtype).numpy_native) warn_about_extension(*dtype);
-    return plain_view(tensor, dl, *dtype);
+  PyRef storage = torch_storage(tensor);
+  if (!fits_storage(tensor, storage.get(), reading.dl, info(reading.dtype).itemsize)) return {};
+  const Request& request = arguments.request;
+  const bool marked = reading.negated || reading.conjugated;
+  if (request.copy == CopyPolicy::if_needed && request.order == Order::keep && !marked &&
+      array_dtype(reading.dtype) == reading.dtype) {
+    if (!info(reading.dtype).numpy_native) warn_about_extension(reading.dtype);
+    return plain_view(reading.dl, reading.dtype, make_view(std::move(storage), origin_of(tensor)));
   }
   Source source;
-  source.ref = describe(dl);
-  source.ref.conjugated = conjugated;
-  source.ref.negated = negated;
+  source.ref = describe(reading.dl);
+  source.ref.conjugated = reading.conjugated;
+  source.ref.negated = reading.negated;
   const Decision decision = decide(source.ref, request);
   if (!info(decision.result_dtype).numpy_native) warn_about_extension(decision.result_dtype);
-  if (decision.path == Path::view) source.owner = make_view(torch_storage(tensor), origin_of(tensor));
+  // A copy holds the storage too: without the GIL, somebody might drop the tensor.
+  source.owner = make_view(std::move(storage), origin_of(tensor));
   return execute(source, decision);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "core/dtype.hpp"
 #include "core/layout.hpp"
@@ -18,13 +19,10 @@ struct TensorRef {
   bool byte_swapped = false;  // memory holds the other byte order
 };
 
-[[nodiscard]] inline bool is_aligned(const TensorRef& t) noexcept {
-  const auto unit = static_cast<std::int64_t>(alignment(t.dtype));
-  if (reinterpret_cast<std::uintptr_t>(t.data) % static_cast<std::uintptr_t>(unit) != 0) return false;
-  for (int i = 0; i < t.layout.ndim(); ++i) {
-    if (t.layout.shape[i] > 1 && t.layout.strides[i] % unit != 0) return false;
-  }
-  return true;
-}
+// Are the address and every stride that matters multiples of the dtype's alignment?
+[[nodiscard]] bool is_aligned(const TensorRef& t) noexcept;
+
+// "a (3, 4) bfloat16 tensor", for messages.
+[[nodiscard]] std::string summary(const TensorRef& source);
 
 }  // namespace ferry

@@ -95,7 +95,7 @@ TensorRef describe(const DLTensor& tensor) {
                 "a DLPack tensor of type code " + std::to_string(tensor.dtype.code) + ", " +
                     std::to_string(tensor.dtype.bits) + " bits, " + std::to_string(tensor.dtype.lanes) + " lanes",
                 "no NumPy or ml_dtypes dtype is laid out like that",
-                "convert it in the producing library to a dtype that tensorferry.dtypes() lists");
+                "convert it in the producing library to a dtype that both have, such as float32");
   }
   const DTypeInfo& type = info(*dtype);
   TensorRef ref;
@@ -107,9 +107,14 @@ TensorRef describe(const DLTensor& tensor) {
   std::int64_t packed = type.itemsize;
   for (int i = tensor.ndim - 1; i >= 0; --i) {
     const std::int64_t extent = tensor.shape[i];
+    const bool is_packed = extent <= 1 || tensor.strides == nullptr;
+    const auto stride = is_packed ? packed : checked_mul(tensor.strides[i], std::int64_t{type.itemsize});
+    if (extent < 0 || !stride) {
+      throw Error(ErrorKind::layout, "a DLPack tensor of " + std::to_string(tensor.ndim) + " axes",
+                  "its shape or strides are those of no memory", "check the producer");
+    }
     ref.layout.shape[i] = extent;
-    ref.layout.strides[i] =
-        extent <= 1 || tensor.strides == nullptr ? packed : tensor.strides[i] * std::int64_t{type.itemsize};
+    ref.layout.strides[i] = *stride;
     packed = checked_mul(packed, extent > 1 ? extent : 1).value_or(0);
   }
   const auto count = element_count(ref.layout.shape);

@@ -3,11 +3,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "core/tensor_ref.hpp"
 #include "transfer/casting.hpp"
+#include "transfer/cause.hpp"
 
 namespace ferry {
 
@@ -16,39 +15,6 @@ enum class CopyPolicy : std::uint8_t { if_needed, always, never, lazy };
 enum class DTypeChoice : std::uint8_t { keep, native, bits, named };
 enum class ReadOnlyPolicy : std::uint8_t { copy, share, raise };
 enum class Path : std::uint8_t { view, lazy, copy };
-
-// Everything that makes sharing impossible; several may hold at once.
-enum class Cause : std::uint32_t {
-  requested = 1U << 0,
-  destination = 1U << 1,
-  no_memory = 1U << 2,
-  conjugated = 1U << 3,
-  negated = 1U << 4,
-  byte_order = 1U << 5,
-  cast = 1U << 6,
-  unpack = 1U << 7,
-  pack = 1U << 8,
-  widen = 1U << 9,
-  order = 1U << 10,
-  read_only = 1U << 11,
-  negative_stride = 1U << 12,
-  misaligned = 1U << 13,
-  overlapping = 1U << 14,
-};
-
-class Causes {
- public:
-  void add(Cause cause, bool condition = true) noexcept {
-    if (condition) bits_ |= static_cast<std::uint32_t>(cause);
-  }
-  [[nodiscard]] bool has(Cause cause) const noexcept { return (bits_ & static_cast<std::uint32_t>(cause)) != 0; }
-  [[nodiscard]] bool any() const noexcept { return bits_ != 0; }
-  // One clause each, in the order above.
-  [[nodiscard]] std::vector<std::string> explain() const;
-
- private:
-  std::uint32_t bits_ = 0;
-};
 
 struct Request {
   Target target = Target::numpy;
@@ -87,8 +53,5 @@ struct Decision {
          request.order == Order::keep && !request.into_destination && !request.no_memory && !source.conjugated &&
          !source.negated && !source.byte_swapped && array_dtype(source.dtype) == source.dtype;
 }
-
-// "a (3, 4) bfloat16 tensor", for messages.
-[[nodiscard]] std::string summary(const TensorRef& source);
 
 }  // namespace ferry

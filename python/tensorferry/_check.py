@@ -35,60 +35,7 @@ def check(
     range: Any = None,
     requires_grad: Any = None,
 ) -> T:
-    """Return `x` unchanged when it is what it must be; otherwise say everything that is wrong with it, at once.
-
-    Parameters
-    ----------
-    x : tensor, array, DLPack producer, buffer or nest
-        What is checked. In a nest every tensor and array must meet the requirements; other leaves pass.
-    shape : tuple, optional
-        One entry for each axis: an int; None for any extent; a name such as ``"B"`` for an extent that is the same
-        wherever the name stands, in this call, in all leaves; ``...``, at most once, for any number of axes.
-    dtype : dtype, str or tuple, optional
-        A NumPy, ml_dtypes or torch dtype or its name, which must be met exactly, byte order included; or a class:
-        "floating", "integer" (both "signed" and "unsigned"), "complex", "bool". A tuple lists alternatives.
-    device : str or torch.device, optional
-        ``"cuda"`` is met by every CUDA device, ``"cuda:1"`` by one. Arrays are on ``"cpu"``.
-    finite : True, optional
-        No value is NaN or infinite.
-    range : (low, high), optional
-        Every value lies between the bounds, which belong to the range; None for no bound. NaN is outside. The
-        comparison is exact: no bound and no value is rounded.
-    requires_grad : bool, optional
-        As torch's flag. Arrays never require grad.
-
-    Returns
-    -------
-    object
-        `x` itself.
-
-    Raises
-    ------
-    CheckError
-        Its ``violations`` are one sentence each; for values with how many there are, the first index in C order, and
-        the value there.
-    ArgumentError
-        For a requirement that makes no sense.
-    DTypeError
-        When `x` is no tensor, no array and no nest.
-
-    Notes
-    -----
-    For a nest, any requirement may be a mapping from a container's keys (of a list or tuple: positions; of a dataclass
-    or named tuple: field names) to the requirements of its children; a child that is not named is not checked, one
-    that is named must be there and be a tensor or array.
-
-    Only `finite` and `range` read values. On another device they are first copied to the host through torch, once for
-    each leaf: that waits for the device. Reading copy-on-write storage makes torch give the tensor memory of its own.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> batch = {"image": np.ones((4, 3, 8, 8), np.float32), "label": np.zeros(4, np.int64)}
-    >>> shapes = {"image": ("B", 3, "H", "W"), "label": ("B",)}
-    >>> ferry.check(batch, shape=shapes, finite=True) is batch
-    True
-    """
+    """See :func:`tensorferry.check`."""
     wanted = Requirements.parse(shape, dtype, device, finite, range, requires_grad)
     refuse_cycles(x)
     violations = _violations(x, wanted, {}, "", named=False)

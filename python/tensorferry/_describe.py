@@ -13,45 +13,13 @@ from tensorferry._description import Description
 from tensorferry._description_nest import NestDescription
 from tensorferry._errors import LayoutError
 from tensorferry._nest import is_nest, labelled_leaves, open_node
-from tensorferry._take import is_array_like, take
+from tensorferry._take import is_array_like, is_producer, take
 
 __all__ = ["describe", "refuse_cycles"]
 
 
 def describe(x: Any, /) -> Description | NestDescription:
-    """Tell everything about a tensor but its values: dtype, layout, memory, device, autograd, what keeps it alive.
-
-    Parameters
-    ----------
-    x : tensor, array, DLPack producer, buffer or nest
-        Of any shape, dtype and device; also the kinds that ``to_numpy`` refuses (sparse, meta, quantised, ...), whose
-        `note` says why.
-
-    Returns
-    -------
-    Description
-        For a nest a NestDescription, with one Description for each tensor under ``parts``.
-
-    Raises
-    ------
-    DTypeError
-        For what is no tensor, no array and no nest.
-    LayoutError
-        For a nest that contains itself.
-
-    Notes
-    -----
-    No value is read or copied and no device is started or waited for. `x` stays as it is: flags, version, autograd
-    state, and copy-on-write storage, which stays shared (a torch that tells addresses by ``data_ptr()`` alone copies
-    it). Three kinds of object are asked to export themselves, which costs what their own code costs: foreign DLPack
-    producers, tensor subclasses with their own ``__dlpack__``, and objects with ``__array__``.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> ferry.describe(np.zeros((3, 8), np.float32)[:, :4])
-    <NumPy array ndarray: float32 (3, 4) on cpu, pitched: 3 rows of 16 bytes, one every 32 bytes, 48 bytes>
-    """
+    """See :func:`tensorferry.describe`."""
     if not is_nest(x):
         return _describe_leaf(x)
     refuse_cycles(x)
@@ -87,6 +55,6 @@ def _describe_leaf(x: Any) -> Description:
         return describe_array(x)
     if not _is_described(x):
         take(x)  # raises: it is no tensor
-    if hasattr(type(x), "__dlpack__") and not isinstance(x, np.generic):
+    if is_producer(x) and not isinstance(x, np.generic):
         return describe_producer(x)
     return describe_convertible(x)

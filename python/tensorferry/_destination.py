@@ -10,7 +10,7 @@ from tensorferry._errors import ArgumentError, BufferMismatchError, DTypeError, 
 from tensorferry._native import core
 from tensorferry._take import refuse_array
 
-__all__ = ["agreed_dtype", "refuse_overlap", "require_fit", "require_separate"]
+__all__ = ["agreed_dtype", "refuse_overlap", "require_agreement", "require_fit", "require_separate"]
 
 
 def _source_of(out: Any) -> core.Source:
@@ -27,6 +27,12 @@ def _source_of(out: Any) -> core.Source:
 def agreed_dtype(out: Any, wanted: str, asked: object) -> str:
     """The destination's dtype wins, and must agree with ``dtype=``."""
     found = _source_of(out).dtype
+    require_agreement(found, wanted, asked)
+    return found
+
+
+def require_agreement(found: str, wanted: str, asked: object) -> None:
+    """Raise when a destination of dtype `found` contradicts ``dtype=``."""
     if wanted == "bits":
         raise ArgumentError(
             'out= with dtype="bits"', "a destination has its own dtype", "pass a view of the source's bits instead"
@@ -37,7 +43,6 @@ def agreed_dtype(out: Any, wanted: str, asked: object) -> str:
             "the two disagree",
             "leave dtype out: the destination's dtype is used",
         )
-    return found
 
 
 def require_fit(out: np.ndarray[Any, Any], source: core.Source, decision: core.Decision) -> None:

@@ -21,7 +21,8 @@ from tensorferry._errors import (
 )
 from tensorferry._native import core
 from tensorferry._options import FromNumpyOptions, ToNumpyOptions, choose
-from tensorferry._take import Taken, refuse_array, take
+from tensorferry._take import Taken, is_producer, refuse_array, take
+from tensorferry._torch_autograd import part_in_autograd
 
 __all__ = ["Producer", "from_dlpack", "to_dlpack"]
 
@@ -70,16 +71,16 @@ class Producer:
             raise as_buffer_error(error) from None
 
     def _capsule(self, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
-        if stream not in (None, -1):
+        if stream is not None and not (isinstance(stream, int) and stream == -1):
             raise StreamError(f"stream={stream!r}", "no stream works on host memory", "pass stream=None")
-        if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != _CPU:
+        if dl_device is not None and _pair("dl_device", dl_device) != _CPU:
             raise DeviceError(
                 f"dl_device={tuple(dl_device)}", "this memory is the host's", "ask for (1, 0), then move the result"
             )
         source, copied = self._source, self._copied
         if copy:
             source, copied = _copied(source), True
-        versioned = max_version is not None and max_version[0] >= 1
+        versioned = max_version is not None and _pair("max_version", max_version)[0] >= 1
         if source.read_only and not versioned:
             raise ReadOnlyError(
                 f"a consumer that asks for DLPack {max_version or 'without a version'}",
@@ -90,37 +91,16 @@ class Producer:
         return core.export_capsule(source, versioned=versioned, flags=flags if versioned else 0)
 
 
+def _pair(name: str, given: Any) -> tuple[int, int]:
+    try:
+        first, second = given
+        return int(first), int(second)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}={given!r}", "it is no pair of integers", "pass a tuple such as (1, 0)") from None
+
+
 def to_dlpack(x: Any, /, *, copy: bool | None = False, detach: bool = False, writable: bool = False) -> Producer:
-    """Offer a tensor to any DLPack consumer, sharing its memory.
-
-    Parameters
-    ----------
-    x : tensor, array or producer
-        In host memory.
-    copy : {False, None, True}
-        False shares or raises; None copies when sharing is impossible; True always copies.
-    detach : bool
-        Consent to leaving autograd: without it a tensor that requires grad is refused.
-    writable : bool
-        Let consumers write. Otherwise the memory of `x` is offered read-only (a copy is always writable): a write
-        through another library is invisible to autograd.
-
-    Returns
-    -------
-    Producer
-        An object with ``__dlpack__`` and ``__dlpack_device__``. Strides are canonical for contiguous data.
-
-    Raises
-    ------
-    BufferError
-        Each refusal is one, as the protocol asks, besides being a FerryError.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> np.from_dlpack(ferry.to_dlpack(np.arange(3))).flags.writeable
-    False
-    """
+    """See :func:`tensorferry.to_dlpack`."""
     try:
         return _offer(x, copy, detach, writable)
     except FerryError as error:
@@ -150,6 +130,12 @@ def _offer(x: Any, copy: Any, detach: bool, writable: bool) -> Producer:
         raise ReadOnlyError(
             f"{source.summary()} that is read-only, writable=True", "nobody may write to it", "pass copy=True"
         )
+    if writable and source.layout_facts()["may_overlap_itself"]:
+        raise LayoutError(
+            f"{source.summary()}, writable=True",
+            "its elements overlap, so a write to one would change others",
+            "pass copy=True, or leave writable out",
+        )
     return Producer(source.marked_read_only(not writable), copied=False)
 
 
@@ -173,9 +159,10 @@ def _refuse_small_integers(source: core.Source) -> None:
 
 
 def _refuse_attached(x: Any, detach: bool, call: str) -> None:
-    if _torch.is_tensor(x) and x.requires_grad and not detach:
+    part = part_in_autograd(x) if _torch.is_tensor(x) and not detach else ""
+    if part:
         raise AutogradError(
-            f"a {tuple(x.shape)} {x.dtype} tensor that requires grad",
+            f"a {tuple(x.shape)} {x.dtype} tensor that {part}",
             "the consumer's operations would not be recorded",
             f"consent with {call}, or pass x.detach()",
         )
@@ -196,37 +183,9 @@ def _is_odd(source: core.Source) -> bool:
 def from_dlpack(
     x: Any, /, *, to: str = "torch", copy: bool | None = False, detach: bool = False, readonly: str = "raise"
 ) -> Any:
-    """Take a tensor from any DLPack producer, as a torch tensor or an array.
-
-    Strict where ``torch.from_dlpack`` and ``numpy.from_dlpack`` are not: negative strides, marks that memory does not
-    show and read-only memory are refused or handled, never passed on.
-
-    Parameters
-    ----------
-    x : object with ``__dlpack__``
-        The producer, in host memory.
-    to : {"torch", "numpy"}
-        What to return. Arrays are read-only unless copied.
-    copy : {False, None, True}
-        False shares or raises; None copies when sharing is impossible; True always copies.
-    detach : bool
-        Consent to leaving autograd: without it a tensor that requires grad is refused.
-    readonly : {"raise", "copy", "share"}
-        With ``to="torch"``, what to do about read-only memory: a torch tensor is always writable.
-
-    Raises
-    ------
-    FerryError
-        Naming what was given, why it is refused, and what to write instead.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> ferry.from_dlpack(np.arange(3), to="numpy")
-    array([0, 1, 2])
-    """
+    """See :func:`tensorferry.from_dlpack`."""
     choose("to", to, ("torch", "numpy"))
-    if not hasattr(type(x), "__dlpack__"):
+    if not is_producer(x):
         raise LayoutError(
             f"a {type(x).__name__} without __dlpack__", "it is no DLPack producer", "pass it to to_numpy or from_numpy"
         )
@@ -236,11 +195,11 @@ def from_dlpack(
         foreign = _as_foreign(take(x, move=copy is not False))  # refused before a device is waited for
         return _to_numpy.carry_out(_to_numpy.prepare(foreign, options), options, None)
     _torch.require('from_dlpack(to="torch")')
-    if _torch.is_tensor(x) and copy is not True:
-        return _torch.to_plain(x).detach()  # an alias: other libraries' tensors have no version counter to share
     if readonly == "copy" and copy is False:
         copy = None
     torch_options = FromNumpyOptions.parse(None, None, "same_kind", copy, readonly, False)
+    if _torch.is_tensor(x) and copy is not True and not _torch.exports_itself(x):
+        return _torch.alias(x)  # other libraries' tensors have no version counter to share
     return _torch_make.finished(_from_numpy.carry_out(_from_numpy.prepare(x, torch_options)), torch_options)
 
 

@@ -48,7 +48,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Path:
-    """What one kind of call does here; the fields are those of :class:`tensorferry.Plan`."""
+    """What one kind of call does here; the fields are those of :class:`tensorferry.types.Plan`."""
 
     call: str
     path: str

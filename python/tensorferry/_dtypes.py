@@ -140,7 +140,7 @@ def resolve(dtype: object) -> str:
         return entry.reads_as
     try:
         converted = np.dtype(dtype)  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         raise _refuse(dtype, "it is no dtype") from None
     if converted.name not in NATIVE:
         raise _refuse(dtype, f"arrays of {converted.name} have no counterpart among tensors")

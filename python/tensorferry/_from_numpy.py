@@ -80,7 +80,8 @@ def _convert_one(a: Any, options: FromNumpyOptions, *, in_nest: bool) -> Any:
         return _torch_make.adjusted(a, options)
     prepared = prepare(a, options, in_nest=in_nest)
     _torch_make.require_finishable(prepared.result_dtype, options)
-    return _torch_make.finished(carry_out(prepared), options)
+    with _torch.outside_of_modes():
+        return _torch_make.finished(carry_out(prepared), options)
 
 
 def prepare(a: Any, options: FromNumpyOptions, *, in_nest: bool = False) -> Prepared:
@@ -131,6 +132,11 @@ def _is_file_backed(x: Any) -> bool:
 
 def carry_out(prepared: Prepared) -> Any:
     """Do what was decided."""
+    with _torch.outside_of_modes():
+        return _made(prepared)
+
+
+def _made(prepared: Prepared) -> Any:
     if prepared.alias is not None:
         return prepared.alias.tensor()
     source, decision = prepared.taken.source, prepared.decision

@@ -35,26 +35,7 @@ _registered: dict[type, tuple[Callable[[Any], Iterable[Any]], Callable[[Any, lis
 
 
 def register_node(cls: type[T], children: Callable[[T], Iterable[Any]], rebuild: Callable[[T, list[Any]], Any]) -> None:
-    """Teach tensorferry that instances of `cls` are nests.
-
-    Parameters
-    ----------
-    cls : type
-        Exactly this class; subclasses are registered themselves.
-    children : callable
-        Takes an instance, returns its children in a fixed order.
-    rebuild : callable
-        Takes the old instance and the list of converted children, returns a new node.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> class Batch:
-    ...     def __init__(self, images): self.images = images
-    >>> ferry.register_node(Batch, lambda b: [b.images], lambda b, new: Batch(*new))
-    >>> type(ferry.to_numpy(Batch(np.ones(2)))).__name__
-    'Batch'
-    """
+    """See :func:`tensorferry.register_node`."""
     _registered[cls] = (children, rebuild)
 
 

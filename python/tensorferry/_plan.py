@@ -20,33 +20,7 @@ _Planner = Callable[[Any, Any, bool], Plan]
 
 
 def plan(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Plan:
-    """Tell what ``to_numpy(x, **arguments)`` or ``from_numpy(x, **arguments)`` would do now, without doing it.
-
-    Parameters
-    ----------
-    x : tensor, array or nest
-        What would be converted.
-    to : {"numpy", "torch"}
-        The direction.
-    **arguments
-        Those of :func:`to_numpy` or :func:`from_numpy`.
-
-    Returns
-    -------
-    Plan
-        For a nest, the sum, with each leaf under ``parts``.
-
-    Raises
-    ------
-    FerryError
-        What the conversion itself would raise.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> ferry.plan(np.arange(6.0), copy=True).nbytes_moved
-    48
-    """
+    """See :func:`tensorferry.plan`."""
     choose("to", to, ("numpy", "torch"))
     out = arguments.pop("out", None)
     plan_one = _numpy_planner(arguments, out) if to == "numpy" else _torch_planner(arguments, out)

@@ -61,40 +61,7 @@ class _Described:
 
 
 def shares_memory(a: Any, b: Any, /) -> bool:
-    """Tell whether some byte can be reached through both `a` and `b`.
-
-    Parameters
-    ----------
-    a, b : tensor, array, DLPack producer or buffer
-        Of any shape and dtype, in any mixture.
-
-    Returns
-    -------
-    bool
-        In host memory the exact answer, as ``numpy.shares_memory`` gives it: slices that interleave do not share. Only
-        for stride patterns that defeat a bounded search (many axes whose strides have no common order) is it True when
-        the address ranges meet. On other devices it is True when device and address ranges meet. Empty tensors and
-        tensors without memory (zero tensors) share with nothing.
-
-    Raises
-    ------
-    LayoutError
-        For a nest, and for a tensor without one strided memory, such as a sparse one.
-    FerryError
-        For anything else that ``to_numpy`` refuses.
-
-    Notes
-    -----
-    Nothing is read, copied or waited for. Memory that is mapped at two addresses (the same file mapped twice, a tensor
-    shared with this process by another) is not recognised. What an object's ``__array__`` gives may be new memory.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> a = np.zeros(8)
-    >>> ferry.shares_memory(a[::2], a[1::2]), ferry.shares_memory(a[::2], a[2:3])
-    (False, True)
-    """
+    """See :func:`tensorferry.shares_memory`."""
     first, second = _region(a), _region(b)
     if first.is_empty or second.is_empty or first.space != second.space:
         return False

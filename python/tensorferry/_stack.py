@@ -9,56 +9,38 @@ import numpy as np
 
 from tensorferry import _destination, _torch, _torch_make
 from tensorferry._dtypes import NATIVE, resolve
-from tensorferry._errors import ArgumentError, AutogradError, BufferMismatchError, DTypeError, LayoutError
+from tensorferry._errors import (
+    ArgumentError,
+    AutogradError,
+    BufferMismatchError,
+    DTypeError,
+    FerryError,
+    LayoutError,
+    ReadOnlyError,
+)
 from tensorferry._native import core
 from tensorferry._options import FromNumpyOptions, choose
-from tensorferry._take import Taken, refuse_array, take
+from tensorferry._take import take
+from tensorferry._to_numpy import as_known_dtype
+from tensorferry._torch_autograd import part_in_autograd
 
 __all__ = ["stack"]
 
 
 def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, device: Any = None, out: Any = None) -> Any:
-    """Stack equal-shaped tensors along a new first axis, in one allocation and one pass.
-
-    Parameters
-    ----------
-    items : sequence of tensors or arrays
-        At least one; any mixture of torch tensors, arrays and DLPack producers of one shape ``(*s)``.
-    to : {"torch", "numpy"}
-        What to return.
-    dtype : dtype, optional
-        Values are cast to it in the same pass, by ``casting="same_kind"``. Without it, NumPy's promotion decides;
-        dtypes that NumPy does not have must then be equal.
-    device : optional
-        With ``to="torch"``: where the result goes at last.
-    out : ndarray or torch.Tensor, optional
-        Filled and returned; shape ``(len(items), *s)``, its dtype wins.
-
-    Returns
-    -------
-    torch.Tensor or numpy.ndarray
-        Private and writable, shape ``(len(items), *s)``, in C order.
-
-    Raises
-    ------
-    LayoutError
-        For no items, or unequal shapes; the first that differs is named.
-    AutogradError
-        With ``to="torch"``, for items that require grad: the graph would be cut.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> ferry.stack([np.zeros(2), np.ones(2)], to="numpy")
-    array([[0., 0.],
-           [1., 1.]])
-    """
+    """See :func:`tensorferry.stack`."""
     choose("to", to, ("torch", "numpy"))
     if to == "numpy" and device is not None:
         raise ArgumentError(f'device={device!r} with to="numpy"', "arrays live on the host", "leave device out")
-    sources = _take_all(items, to)
-    shape = (len(sources), *_common_shape(sources))
+    if out is not None and device is not None:
+        raise ArgumentError(
+            f"device={device!r} with out=", "the destination is where it is", "leave out one of the two arguments"
+        )
     wanted = resolve(dtype)
+    if wanted == "bits":
+        raise ArgumentError('stack(dtype="bits")', "bits of several dtypes do not mix", "stack views of the bits")
+    sources = _take_all(items, to, wanted, into_tensor=_torch.is_tensor(out))
+    shape = (len(sources), *_common_shape(sources))
     if out is not None:
         return _fill_given(out, sources, shape, wanted, dtype)
     target = _common_dtype(sources) if wanted == "keep" else _choice(sources, wanted)
@@ -69,35 +51,44 @@ def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, devi
         return result
     import torch
 
-    tensor = torch.empty(shape, dtype=_torch_make.torch_dtype(target), device="cpu")
-    _fill(_torch.take(tensor).source, sources)
-    return _torch_make.finished(tensor, FromNumpyOptions.parse(device, None, "same_kind", None, "copy", False))
+    _require_unpacked(target)
+    options = FromNumpyOptions.parse(device, None, "same_kind", None, "copy", False)
+    _torch_make.require_finishable(target, options)
+    with _torch.outside_of_modes():
+        tensor = torch.empty(shape, dtype=_torch_make.torch_dtype(target), device="cpu")
+        _fill(_torch.take(tensor).source, sources)
+        return _torch_make.finished(tensor, options)
 
 
-def _take_all(items: Any, to: str) -> list[core.Source]:
+def _take_all(items: Any, to: str, wanted: str, *, into_tensor: bool) -> list[core.Source]:
     if not isinstance(items, Sequence) or isinstance(items, (str, bytes)):
         raise ArgumentError(f"stack() of a {type(items).__name__}", "it is no sequence", "pass a list of tensors")
     if not items:
         raise LayoutError("stack() of no items", "the shape of the result is not known", "pass at least one tensor")
     if to == "torch":
         _torch.require('stack(to="torch")')
-    return [_take_one(i, item, to) for i, item in enumerate(items)]
+    return [_take_one(i, item, wanted, into_torch=to == "torch" or into_tensor) for i, item in enumerate(items)]
 
 
-def _take_one(i: int, item: Any, to: str) -> core.Source:
-    if to == "torch" and _torch.is_tensor(item) and item.requires_grad:
+def _take_one(i: int, item: Any, wanted: str, *, into_torch: bool) -> core.Source:
+    part = part_in_autograd(item) if into_torch and _torch.is_tensor(item) else ""
+    if part:
         raise AutogradError(
-            f"item {i}, which requires grad",
+            f"item {i}, which {part}",
             "copying its values would cut the graph",
             "use torch.stack to stay in the graph, or x.detach() to leave it",
         )
-    taken: Taken = take(item)
     if isinstance(item, np.ma.MaskedArray):
         raise DTypeError(f"item {i}, a masked array", "the mask would be lost", "fill it first: x.filled(value)")
-    if taken.source is None:
+    try:
+        taken = take(item)
+        if taken.source is not None:
+            return taken.source
         assert taken.array is not None
-        raise refuse_array(taken.array, "a stack")
-    return taken.source
+        return as_known_dtype(taken.array, wanted, "same_kind", "a stack")
+    except FerryError as error:
+        error.given = f"item {i}: {error.given}"
+        raise
 
 
 def _logical_shape(source: core.Source) -> tuple[int, ...]:
@@ -133,19 +124,32 @@ def _common_dtype(sources: list[core.Source]) -> str:
 def _choice(sources: list[core.Source], wanted: str) -> str:
     if wanted == "numpy":
         return str(np.result_type(*{NATIVE[source.dtype]["native"] for source in sources}).name)
-    if wanted == "bits":
-        raise ArgumentError('stack(dtype="bits")', "bits of several dtypes do not mix", "stack views of the bits")
     return wanted
 
 
 def _require_castable(sources: list[core.Source], target: str) -> None:
-    for source in sources:
-        core.decide(source, dtype=target)
+    for i, source in enumerate(sources):
+        try:
+            core.decide(source, dtype=target)
+        except DTypeError as error:
+            error.given = f"item {i}: {error.given}"
+            error.instead = f'convert it first: to_numpy(x, dtype="{target}", casting="unsafe") or "same_value"'
+            raise
+
+
+def _require_unpacked(target: str) -> None:
+    if target.startswith("float4"):
+        raise DTypeError(
+            f"a stack of dtype {target}",
+            "torch packs two elements of this dtype into a byte",
+            'stack to="numpy" and convert the result with from_numpy, or pass dtype="float32"',
+        )
 
 
 def _numpy_dtype(name: str) -> Any:
     import ml_dtypes
 
+    name = name.removesuffix("_x2")  # arrays hold one value a byte
     return np.dtype(name) if NATIVE[name]["numpy_native"] else np.dtype(getattr(ml_dtypes, name))
 
 
@@ -157,21 +161,25 @@ def _fill(destination: core.Source, sources: list[core.Source]) -> None:
 def _fill_given(out: Any, sources: list[core.Source], shape: tuple[int, ...], wanted: str, dtype: Any) -> Any:
     if _torch.is_tensor(out):
         taken = take(out, move=False)
-        if out.requires_grad or taken.moved_from is not None:
+        if part_in_autograd(out) or taken.moved_from is not None or taken.tensor is None:
             raise BufferMismatchError(
-                f"out on device {out.device}, requires_grad={out.requires_grad}",
+                f"out of type {type(out).__name__} on device {out.device}, requires_grad={out.requires_grad}",
                 "only plain host tensors can be filled",
                 "stack to the host first, then copy_",
             )
         destination = taken.source
         assert destination is not None
+        _require_unpacked(destination.dtype)
+        _destination.require_agreement(destination.dtype, wanted, dtype)
     else:
         _destination.agreed_dtype(out, wanted, dtype)
         destination = core.Source.from_array(out)
-    if tuple(destination.shape) != shape or destination.read_only or destination.layout_facts()["may_overlap_itself"]:
+    if tuple(destination.shape) == shape and destination.read_only:
+        raise ReadOnlyError(f"out of shape {shape}", "it is read-only", "pass writable memory")
+    if tuple(destination.shape) != shape or destination.layout_facts()["may_overlap_itself"]:
         raise BufferMismatchError(
             f"out of shape {tuple(destination.shape)}",
-            f"the result needs writable memory of shape {shape} whose elements do not overlap",
+            f"the result needs memory of shape {shape} whose elements do not overlap",
             f"pass an array or tensor of shape {shape}",
         )
     _require_castable(sources, destination.dtype)

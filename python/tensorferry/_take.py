@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 
 from tensorferry import _torch
-from tensorferry._errors import DeviceError, DTypeError, LayoutError
+from tensorferry._errors import DeviceError, DTypeError, FerryError, LayoutError
 from tensorferry._native import core
 
-__all__ = ["Taken", "is_array_like", "refuse_array", "take", "take_array"]
+__all__ = ["Taken", "is_array_like", "is_producer", "refuse_array", "take", "take_array"]
 
 _BUFFERS = (bytearray, memoryview, array.array)
-_PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "__array__")
+_PROTOCOLS = (
+    "__dlpack__",
+    "__dlpack_c_exchange_api__",
+    "__array_interface__",
+    "__cuda_array_interface__",
+    "__array__",
+)
 
 # DLPack device types whose memory the host can read: CPU, pinned CUDA host, pinned ROCm host.
 _HOST_DEVICES = (1, 3, 11)
@@ -40,6 +46,11 @@ class Taken:
     tensor: _torch.TensorSource | None = None
 
     @property
+    def is_described(self) -> bool:
+        """Is there only a description, because reading would copy and was not asked for?"""
+        return self.tensor is not None and self.tensor.is_described
+
+    @property
     def moved_from(self) -> str | None:
         """The device that the values had to be copied from."""
         return self.tensor.moved_from if self.tensor is not None else None
@@ -52,6 +63,11 @@ def is_array_like(x: object) -> bool:
     if isinstance(x, np.ndarray) or _torch.is_tensor(x) or isinstance(x, _BUFFERS):
         return True
     return not isinstance(x, type) and any(hasattr(type(x), name) for name in _PROTOCOLS)
+
+
+def is_producer(x: object) -> bool:
+    """Can `x` be read through DLPack, by the method or by the C exchange table of its type?"""
+    return hasattr(type(x), "__dlpack__") or core.reads_through_exchange_table(type(x))
 
 
 def take(x: Any, *, move: bool = True, read: bool = True) -> Taken:
@@ -67,7 +83,7 @@ def take(x: Any, *, move: bool = True, read: bool = True) -> Taken:
     if _torch.is_tensor(x):
         return _take_tensor(x, move, read)
     if core.reads_through_exchange_table(type(x)):
-        return Taken(core.Source.from_exchange(x))
+        return Taken(_take_exchanged(x))
     if hasattr(type(x), "__dlpack__"):
         return Taken(_take_producer(x))
     if hasattr(type(x), "__cuda_array_interface__"):
@@ -98,32 +114,45 @@ def take_array(x: np.ndarray[Any, Any]) -> Taken:
 
 
 def _take_tensor(x: Any, move: bool, read: bool) -> Taken:
-    import torch
-
-    method = type(x).__dlpack__
-    if method is not torch.Tensor.__dlpack__ and type(x) is not torch.nn.Parameter:
-        return Taken(_take_producer(x))  # a subclass that says itself how it is read
+    if _torch.exports_itself(x):
+        return Taken(_take_producer(x))
     taken = _torch.take(x, move=move, read=read)
     return Taken(taken.source, tensor=taken)
+
+
+def _take_exchanged(x: Any) -> core.Source:
+    """Read a producer through the C exchange table of its type."""
+    try:
+        return core.Source.from_exchange(x)
+    except FerryError:
+        raise
+    except Exception as error:
+        raise _refused_by_producer(f"a {type(x).__name__} with a DLPack exchange table", error) from error
 
 
 def _take_producer(x: Any) -> core.Source:
     """Read a producer through ``__dlpack__``, asking for the newest form first and for less when it is refused."""
     given = f"a {type(x).__name__} with __dlpack__"
-    device = tuple(x.__dlpack_device__()) if hasattr(type(x), "__dlpack_device__") else (1, 0)
-    if int(device[0]) not in _HOST_DEVICES:
+    try:
+        device = int(x.__dlpack_device__()[0]) if hasattr(type(x), "__dlpack_device__") else 1
+        capsule = _request_capsule(x) if device in _HOST_DEVICES else None
+    except Exception as error:
+        raise _refused_by_producer(given, error) from error
+    if device not in _HOST_DEVICES:
         raise DeviceError(
-            f"{given} on device type {int(device[0])}",
+            f"{given} on device type {device}",
             "its memory cannot be read from the host",
             "copy it to the host with its own library, or hand over a torch tensor",
         )
-    try:
-        capsule = _request_capsule(x)
-    except (BufferError, ValueError, RuntimeError, TypeError, AttributeError) as error:
-        raise LayoutError(
-            given, f"it refuses to export itself ({error})", "do what its own message says, then convert again"
-        ) from error
     return core.Source.from_capsule(capsule)
+
+
+def _refused_by_producer(given: str, error: Exception) -> LayoutError:
+    return LayoutError(
+        given,
+        f"it refuses to export itself ({str(error) or type(error).__name__})",
+        "do what its own message says, then convert again",
+    )
 
 
 def _request_capsule(x: Any) -> Any:

@@ -42,7 +42,7 @@ def convert(x: Any, copy: Any, dtype: Any, casting: Any, order: Any, out: Any, s
     """``to_numpy`` with every argument given; see there."""
     options = ToNumpyOptions.parse(copy, dtype, casting, order, out, stream, pinned)
     if not is_nest(x):
-        return carry_out(prepare(_take(x, options), options, out), options, out)
+        return carry_out(_prepare_to_read(x, options, out), options, out)
 
     if out is not None:
         return _fill(x, options, out)
@@ -50,14 +50,18 @@ def convert(x: Any, copy: Any, dtype: Any, casting: Any, order: Any, out: Any, s
     def leaf(node: Any) -> Any:
         if not is_array_like(node):
             return node
-        return carry_out(prepare(_take(node, options), options, in_nest=True), options, None)
+        return carry_out(_prepare_to_read(node, options, in_nest=True), options, None)
 
     return map_leaves(leaf, x)
 
 
-def _take(x: Any, options: ToNumpyOptions) -> Taken:
-    """Read `x`; where sharing was demanded, a tensor on a device is refused without waiting for a copy of it."""
-    return take(x, move=options.copy != "never")
+def _prepare_to_read(x: Any, options: ToNumpyOptions, out: Any = None, *, in_nest: bool = False) -> Prepared:
+    """Decide, and only then copy what has to be copied to be read: a refusal never waits for a device."""
+    prepared = prepare(take(x, move=False), options, out, in_nest=in_nest)
+    if not prepared.taken.is_described:
+        return prepared
+    del prepared  # its alias would count as another holder of the storage
+    return prepare(take(x), options, out, in_nest=in_nest)
 
 
 def _fill(x: Any, options: ToNumpyOptions, out: Any) -> Any:
@@ -67,7 +71,7 @@ def _fill(x: Any, options: ToNumpyOptions, out: Any) -> Any:
     def check(node: Any, destination: Any) -> Prepared | None:
         if not is_array_like(node):
             return None
-        prepared = prepare(take(node), options, destination, in_nest=True)
+        prepared = _prepare_to_read(node, options, destination, in_nest=True)
         pairs.append((destination, prepared.taken.source))
         return prepared
 
@@ -86,7 +90,7 @@ def convert_leaf(x: Any, copy: Any, order: str) -> Any:
     if not is_array_like(x):
         return x
     options = ToNumpyOptions.parse(copy, None, "same_kind", order, None, None, "auto")
-    return carry_out(prepare(_take(x, options), options, None, in_nest=True), options, None)
+    return carry_out(_prepare_to_read(x, options, in_nest=True), options, None)
 
 
 def prepare(taken: Taken, options: ToNumpyOptions, out: Any = None, *, in_nest: bool = False) -> Prepared:

@@ -11,45 +11,24 @@ import numpy as np
 from tensorferry._dtypes import NATIVE
 from tensorferry._errors import DTypeError, FerryError
 from tensorferry._native import core
-from tensorferry._nest import cycle_error, is_nest, labels, open_node
+from tensorferry._nest import cycle_error, labels, open_node
 from tensorferry._take import is_array_like, refuse_array
 
 __all__ = ["to_python"]
 
 
+# There is no dtype= to consent with here.
+_REMEDIES = {
+    "M": 'take x.view("i8") for counts of that unit, or x.astype(str) for text',
+    "m": 'take x.view("i8") for counts of that unit',
+    "f": 'round it first: x.astype("float64")',
+    "c": 'round it first: x.astype("complex128")',
+}
+
+
 def to_python(x: Any, /) -> Any:
-    """Convert a tensor, or a nest of them, to Python numbers and lists, ready for ``json.dumps``.
-
-    Parameters
-    ----------
-    x : tensor, array, number or nest
-        0-d tensors and NumPy scalars become numbers, others nested lists. Mappings and dataclasses become dicts,
-        sequences become lists. What is no tensor (text, numbers, None) stays as it is.
-
-    Returns
-    -------
-    object
-        bool, int, float or complex numbers (JSON has no complex), lists and dicts. Every value is exact: small floats
-        are widened, never rounded.
-
-    Raises
-    ------
-    FerryError
-        For tensors that cannot be converted; the error names the leaf.
-
-    Notes
-    -----
-    Waits once, for tensors on a device; host tensors never block.
-
-    Examples
-    --------
-    >>> import numpy as np, tensorferry as ferry
-    >>> ferry.to_python({"loss": np.float32(0.5), "sizes": np.arange(3)})
-    {'loss': 0.5, 'sizes': [0, 1, 2]}
-    """
-    if is_nest(x) or is_array_like(x) or isinstance(x, np.generic):
-        return _Unwrapping().unwrap(x)
-    return x
+    """See :func:`tensorferry.to_python`."""
+    return _Unwrapping().unwrap(x)
 
 
 class _Unwrapping:
@@ -71,13 +50,16 @@ class _Unwrapping:
         children = [self.unwrap(child, path + place) for place, child in zip(places, opened[0], strict=True)]
         self._open_ids.discard(id(node))
         if isinstance(node, Mapping):
-            return dict(zip(node, children, strict=True))
+            keys = (key.item() if isinstance(key, np.generic) else key for key in node)  # json.dumps takes no other
+            return dict(zip(keys, children, strict=True))
         if dataclasses.is_dataclass(node):
             return {place.removeprefix("."): child for place, child in zip(places, children, strict=True)}
         return children
 
 
 def _unwrap_leaf(leaf: Any, path: str) -> Any:
+    if isinstance(leaf, (tuple, range)):  # torch.Size is no nest elsewhere
+        return list(leaf)
     if not (is_array_like(leaf) or isinstance(leaf, np.generic)):
         return leaf
     try:
@@ -100,8 +82,12 @@ def _unwrap_array(array: np.ndarray[Any, Any]) -> Any:
         raise DTypeError(
             f"a masked {array.shape} {array.dtype} array", "a list has no mask", "fill it first: x.filled(value)"
         )
-    if array.dtype.kind in "mMOV" or array.dtype.itemsize > 16:
-        raise refuse_array(array, "JSON")
+    refusal = None
+    if array.dtype.kind in "mMOV":
+        refusal = refuse_array(array, "JSON")
     if array.dtype.kind in "fc" and array.dtype.itemsize * (2 if array.dtype.kind == "f" else 1) > 16:
-        raise refuse_array(array, "a Python float")
+        refusal = refuse_array(array, "a Python float")
+    if refusal is not None:
+        refusal.instead = _REMEDIES.get(array.dtype.kind, refusal.instead)
+        raise refusal
     return array.tolist()

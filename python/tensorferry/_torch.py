@@ -15,7 +15,18 @@ from tensorferry._native import core
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TensorSource", "is_tensor", "keep_present_values", "keep_storage", "lazy_clone_is_safe", "require", "take"]
+__all__ = [
+    "TensorSource",
+    "alias",
+    "exports_itself",
+    "is_tensor",
+    "keep_present_values",
+    "keep_storage",
+    "lazy_clone_is_safe",
+    "outside_of_modes",
+    "require",
+    "take",
+]
 
 
 def is_tensor(x: object) -> bool:
@@ -55,6 +66,8 @@ class TensorSource:
         The tensor itself.
     copied_on_read : bool
         Its storage was copy-on-write, after ``copy="lazy"``: reading makes torch copy it to memory of its own.
+    is_described : bool
+        The source has no memory to read: that would have taken a copy, and only a description was asked for.
     """
 
     def __init__(
@@ -65,12 +78,14 @@ class TensorSource:
         *,
         moved_from: str | None = None,
         copied_on_read: bool = False,
+        is_described: bool = False,
     ) -> None:
         self.source = source
         self.alias = alias
         self.tensor = tensor
         self.moved_from = moved_from
         self.copied_on_read = copied_on_read
+        self.is_described = is_described
 
 
 @contextmanager
@@ -83,7 +98,7 @@ def _plain_behaviour() -> Iterator[None]:
 
 
 @contextmanager
-def _outside_of_modes() -> Iterator[None]:
+def outside_of_modes() -> Iterator[None]:
     """Ordinary tensors give ordinary tensors, also under FakeTensorMode and inside torch.func transforms."""
     import torch
 
@@ -143,6 +158,28 @@ def take(x: torch.Tensor, *, move: bool = True, read: bool = True) -> TensorSour
     ``read=False`` neither has that of a tensor which shares its storage with a snapshot: reading would copy it.
     """
     plain = to_plain(x)
+    name, reads_as = _readable(plain)
+    with outside_of_modes():
+        return _take_plain(plain, name, reads_as, move, read)
+
+
+def alias(x: torch.Tensor) -> torch.Tensor:
+    """Return another tensor over the same memory, outside of any graph; refuse the kinds that :func:`take` refuses."""
+    plain = to_plain(x)
+    _readable(plain)
+    with outside_of_modes():
+        return plain.detach()
+
+
+def exports_itself(x: torch.Tensor) -> bool:
+    """Does a subclass say itself how it is read, by a ``__dlpack__`` of its own?"""
+    import torch
+
+    return type(x) is not torch.nn.Parameter and type(x).__dlpack__ is not torch.Tensor.__dlpack__
+
+
+def _readable(plain: torch.Tensor) -> tuple[str, str]:
+    """Return the name of the dtype, and of the native one that reads it, or refuse layout or dtype."""
     name = dtype_name(plain)
     refusals.refuse_layout(plain, name)
     entry = TORCH.get(name)
@@ -152,8 +189,7 @@ def take(x: torch.Tensor, *, move: bool = True, read: bool = True) -> TensorSour
             entry.note if entry else "this dtype is newer than tensorferry",
             entry.remedy if entry else "convert it first, for example x.to(torch.float32)",
         )
-    with _outside_of_modes():
-        return _take_plain(plain, name, entry.reads_as, move, read)
+    return name, entry.reads_as
 
 
 def _take_plain(plain: torch.Tensor, name: str, reads_as: str, move: bool, read: bool) -> TensorSource:
@@ -165,7 +201,9 @@ def _take_plain(plain: torch.Tensor, name: str, reads_as: str, move: bool, read:
     if (moved_from is not None and not move) or (copied_on_read and not read):
         strides = [step * alias.element_size() for step in alias.stride()]
         described = core.Source.described(reads_as, list(alias.shape), strides)
-        return TensorSource(described, alias, plain, moved_from=moved_from, copied_on_read=copied_on_read)
+        return TensorSource(
+            described, alias, plain, moved_from=moved_from, copied_on_read=copied_on_read, is_described=True
+        )
     if moved_from is not None:
         alias = _to_host(alias)
     elif not _storage_is_large_enough(alias):
@@ -216,7 +254,7 @@ def lazy_clone_is_safe(taken: TensorSource) -> bool:
         return False
     if alias.is_conj() or alias.is_neg() or alias.untyped_storage().is_shared():
         return False
-    with _outside_of_modes():
+    with outside_of_modes():
         return alias.untyped_storage().resizable() and _holders(taken.tensor, alias) == _sole_holders()
 
 
@@ -229,7 +267,7 @@ def keep_present_values(taken: TensorSource, source: core.Source) -> core.Source
     """Return `source` kept alive by a copy-on-write clone: later writes to the tensor go to new memory."""
     import torch
 
-    with _outside_of_modes():
+    with outside_of_modes():
         snapshot = torch._lazy_clone(taken.alias)
     core.note_lazy_snapshot()
     # Held by its storage alone: an alias of the snapshot could be written to, and would take the memory along.

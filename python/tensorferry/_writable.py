@@ -13,6 +13,7 @@ from tensorferry import _torch
 from tensorferry._errors import ArgumentError, AutogradError, CopyRequiredError, LayoutError
 from tensorferry._native import core
 from tensorferry._take import take
+from tensorferry._torch_autograd import has_tangent
 
 if TYPE_CHECKING:
     import torch
@@ -22,41 +23,7 @@ __all__ = ["writable"]
 
 @contextmanager
 def writable(t: torch.Tensor, /) -> Iterator[np.ndarray[Any, Any]]:
-    """Give a writable array over a tensor's memory, and tell autograd that it was written to.
-
-    The version counter of the tensor rises on entry and on exit, an exception inside included, so that a backward pass
-    that needs the old values raises as it does after an in-place operation of torch. On exit the array becomes
-    read-only. Views that were taken of it inside are NumPy's and stay writable: do not keep them.
-
-    Parameters
-    ----------
-    t : torch.Tensor
-        A tensor in host memory, of any dtype that NumPy or ml_dtypes has. With gradient mode on it must not require
-        grad: NumPy's writes cannot be differentiated, so say ``torch.no_grad()`` as for any edit of a parameter.
-
-    Yields
-    ------
-    numpy.ndarray
-        Same dtype, shape and memory as `t`. Never blocks, copies nothing.
-
-    Raises
-    ------
-    AutogradError
-        When `t` requires grad and gradient mode is on.
-    LayoutError
-        When elements of `t` overlap (``expand``).
-    CopyRequiredError
-        When memory holds other values than the tensor (conjugate or negative bit, packed dtype), or is elsewhere.
-
-    Examples
-    --------
-    >>> import torch, tensorferry as ferry
-    >>> t = torch.zeros(3)
-    >>> with ferry.writable(t) as a:
-    ...     a[1] = 5
-    >>> t
-    tensor([0., 5., 0.])
-    """
+    """See :func:`tensorferry.writable`."""
     array = _open(t)
     raise_version = _version_of(t)
     raise_version()
@@ -73,6 +40,12 @@ def _open(t: Any) -> np.ndarray[Any, Any]:
             f"writable() of a {type(t).__name__}",
             "only torch tensors have a version counter to raise",
             "write to arrays directly",
+        )
+    if _torch.exports_itself(t):
+        raise LayoutError(
+            f"writable() of a {type(t).__name__}",
+            "this subclass says itself how it is read (__dlpack__), so its memory may not be its values",
+            "write to t.as_subclass(torch.Tensor)",
         )
     taken = take(t, move=False)
     source = taken.source
@@ -101,6 +74,12 @@ def _refuse_recorded(t: torch.Tensor, source: core.Source) -> None:
             f"{source.summary()} that requires grad",
             "what NumPy writes cannot be recorded for the backward pass",
             "edit it under torch.no_grad(): with torch.no_grad(), ferry.writable(t) as a: ...",
+        )
+    if has_tangent(t):
+        raise AutogradError(
+            f"{source.summary()} that carries a tangent",
+            "what NumPy writes cannot be differentiated forward either",
+            "edit it outside of forward_ad.dual_level(), or with torch's own in-place operations",
         )
 
 

@@ -11,7 +11,7 @@ from helpers.counting_capsules import CPU, CUDA, METAL, CountingCapsule, Produce
 from helpers.memory import address
 
 
-def _offered(values: object) -> dict[str, ferry.Producer]:
+def _offered(values: object) -> dict[str, object]:
     return {"tensor": ferry.to_dlpack(torch.tensor(values)), "array": ferry.to_dlpack(np.array(values))}
 
 

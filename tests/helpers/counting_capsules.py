@@ -72,8 +72,8 @@ class CountingCapsule:
         In elements; by default NULL, which means C order.
     device : int
         The DLPack device type claimed.
-    code, bits : int
-        The DLPack dtype; (2, 32) is float32.
+    code, bits, lanes : int
+        The DLPack dtype; (2, 32, 1) is float32.
     flags, major : int
         Of the versioned struct.
     byte_offset : int
@@ -99,6 +99,7 @@ class CountingCapsule:
         device: int = CPU,
         code: int = 2,
         bits: int = 32,
+        lanes: int = 1,
         flags: int = 0,
         major: int = 1,
         byte_offset: int = 0,
@@ -117,7 +118,7 @@ class CountingCapsule:
         tensor = self._managed.dl_tensor
         tensor.data = ctypes.addressof(self.values) if data is None else data
         tensor.device_type, tensor.ndim, tensor.byte_offset = device, len(shape), byte_offset
-        tensor.code, tensor.bits, tensor.lanes = code, bits, 1
+        tensor.code, tensor.bits, tensor.lanes = code, bits, lanes
         tensor.shape = ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64))
         if self._strides is not None:
             tensor.strides = ctypes.cast(self._strides, ctypes.POINTER(ctypes.c_int64))

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import tensorferry as ferry
+from tensorferry.types import Plan
 
 
 def memory_range(x: Any) -> tuple[int, int]:
@@ -45,14 +46,14 @@ def convert_as_planned(x: Any, to: str = "numpy", **arguments: Any) -> Any:
     return result
 
 
-def assert_array(result: np.ndarray[Any, Any], planned: ferry.Plan) -> None:
+def assert_array(result: np.ndarray[Any, Any], planned: Plan) -> None:
     """The array has the dtype, layout and flags that were planned."""
     found = (result.dtype.name, result.shape, result.strides, result.flags.writeable)
     assert found == (planned.dtype, planned.shape, planned.strides, planned.writable)
     assert planned.nbytes_moved == planned.copies * result.nbytes
 
 
-def assert_tensor(result: torch.Tensor, planned: ferry.Plan) -> None:
+def assert_tensor(result: torch.Tensor, planned: Plan) -> None:
     """The tensor has the dtype and layout that were planned."""
     strides = tuple(step * result.element_size() for step in result.stride())
     found = (str(result.dtype).removeprefix("torch."), tuple(result.shape), strides)

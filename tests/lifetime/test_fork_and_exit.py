@@ -45,6 +45,7 @@ def test_a_fork_while_other_threads_convert_leaves_a_child_that_converts():
         import numpy as np, torch
         import tensorferry as ferry
         stop, big = threading.Event(), torch.zeros(1 << 20)
+        ferry.to_numpy(big, dtype="float64"), ferry.to_numpy(torch.arange(3), copy=True)  # no fork while importing
         def work():
             while not stop.is_set():
                 ferry.to_numpy(big, copy=True, dtype="float64")

@@ -29,6 +29,7 @@ def test_snapshots_and_copies_survive_rehoming_in_place():
         warnings.simplefilter("ignore")
         import numpy as np, torch
         import tensorferry as ferry
+        torch.set_num_threads(1)  # a pool of threads would have to be made anew in every child
         expected = np.arange(1 << 16, dtype=np.float32)
 
         def survives(rehome, keep, pick):

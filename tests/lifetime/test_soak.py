@@ -21,8 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::tensorferry.ExtensionDTypeWarni
 
 LONG = os.environ.get("TENSORFERRY_SOAK") == "1"
 MAIN_TIMES = 1_000_000 if LONG else 100_000
-OTHER_TIMES = 50_000 if LONG else 2_000
-WARM_UP = 1_000
+OTHER_TIMES = 50_000 if LONG else 1_000
+WARM_UP = 300
 
 TENSOR = torch.arange(64.0).reshape(8, 8)
 PARAMETER = torch.nn.Parameter(torch.ones(8))

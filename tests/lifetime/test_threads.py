@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import tensorferry as ferry
+from helpers.subprocess import stdout_of
 
 THREADS = 8
 LARGE = 1 << 15  # in float32 large enough for copies to release Python's lock
@@ -140,8 +141,6 @@ def test_a_container_may_be_emptied_while_another_thread_converts_it(kind):
 
 
 def test_first_conversions_race_for_everything_that_is_looked_up_once():
-    from helpers.subprocess import stdout_of
-
     printed = stdout_of(
         """
         import sys, threading, warnings
@@ -149,16 +148,22 @@ def test_first_conversions_race_for_everything_that_is_looked_up_once():
         import numpy as np, torch
         import tensorferry as ferry
         warnings.simplefilter("ignore")
+        from dataclasses import dataclass
+        @dataclass
+        class Batch:
+            a: object
         start, results = threading.Barrier(8), []
         def work(i):
             start.wait()
-            results.append(ferry.to_numpy([torch.ones(2, dtype=torch.bfloat16)], copy=True)[0].astype(int).tolist())
+            nest = [Batch(torch.ones(2, dtype=torch.bfloat16))]
+            results.append(ferry.to_numpy(nest, copy=True)[0].a.astype(int).tolist())
             results.append(ferry.from_numpy(np.arange(2)[::-1]).tolist())
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         for t in threads: t.start()
         for t in threads: t.join()
         print(results.count([1, 1]), results.count([1, 0]))
-        """
+        """,
+        timeout_s=20,
     )
     assert printed == "8 8"
 

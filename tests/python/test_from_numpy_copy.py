@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import tensorferry as ferry
 from helpers.plans import convert_as_planned, refused_as_planned
@@ -215,3 +216,19 @@ def test_the_host_can_be_named_and_the_default_device_does_not_matter() -> None:
 @pytest.mark.parametrize("arguments", [{"copy": "lazy"}, {"copy": 1}, {"readonly": "yes"}, {"readonly": True}], ids=str)
 def test_other_words_are_refused(arguments: Any) -> None:
     assert isinstance(refused_as_planned(np.ones(2), to="torch", **arguments), ferry.ArgumentError)
+
+
+def test_an_array_becomes_a_real_tensor_under_fake_tensor_mode_and_inside_transforms() -> None:
+    a = np.arange(3.0)
+
+    def convert(x: torch.Tensor) -> torch.Tensor:
+        for arguments in ({}, {"copy": True}, {"dtype": "float32"}, {"dtype": torch.bfloat16}, {"device": "cpu"}):
+            tensor = ferry.from_numpy(a, **arguments)
+            assert type(tensor) is torch.Tensor
+            assert ferry.to_numpy(tensor).tolist() == [0, 1, 2]
+        return x * 2
+
+    torch.func.grad(lambda x: convert(x).sum())(torch.ones(2))
+    torch.vmap(convert)(torch.ones(2))
+    with FakeTensorMode():
+        convert(torch.ones(2))

@@ -1,0 +1,35 @@
+#include "bind/gil.hpp"
+
+#include <chrono>
+#include <thread>
+
+namespace ferry::bind {
+namespace {
+
+[[noreturn]] void wait_for_the_end_of_the_process() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+}  // namespace
+
+void restore_gil(PyThreadState* state) noexcept {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (...) {  // the unwinding of a thread that is being ended
+    wait_for_the_end_of_the_process();
+  }
+}
+
+void release_reference(void* object) noexcept {
+  // After the interpreter is gone nobody can take its lock; the process is ending, so the memory may stay.
+  if (Py_IsInitialized() == 0) return;
+  try {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(static_cast<PyObject*>(object));
+    PyGILState_Release(state);
+  } catch (...) {
+    wait_for_the_end_of_the_process();
+  }
+}
+
+}  // namespace ferry::bind
