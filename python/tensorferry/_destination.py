@@ -8,9 +8,14 @@ import numpy as np
 
 from tensorferry._errors import ArgumentError, BufferMismatchError, DTypeError, ReadOnlyError
 from tensorferry._native import core
+from tensorferry._region import Region, meet, region_of_source
 from tensorferry._take import refuse_array
 
 __all__ = ["agreed_dtype", "refuse_overlap", "require_agreement", "require_fit", "require_separate"]
+
+
+# Candidate solutions that NumPy may try to tell interleaved memory from shared memory (see numpy.shares_memory).
+_MAX_WORK = 10_000
 
 
 def _source_of(out: Any) -> core.Source:
@@ -63,11 +68,8 @@ def require_fit(out: np.ndarray[Any, Any], source: core.Source, decision: core.D
 
 
 def refuse_overlap(destination: core.Source, source: core.Source) -> None:
-    """Raise when source and destination may share bytes; compares the address ranges they span."""
-    if source.no_memory:
-        return
-    (low, high), (source_low, source_high) = (_address_range(s) for s in (destination, source))
-    if max(low, source_low) < min(high, source_high):
+    """Raise when source and destination share bytes, or when that cannot be told with little work."""
+    if meet(region_of_source(destination), region_of_source(source), max_work=_MAX_WORK):
         raise BufferMismatchError(
             f"out of shape {tuple(destination.shape)} and dtype {destination.dtype}",
             "it overlaps the source, whose values would change while they are read",
@@ -77,33 +79,17 @@ def refuse_overlap(destination: core.Source, source: core.Source) -> None:
 
 def require_separate(pairs: list[tuple[Any, core.Source | None]]) -> None:
     """Raise when a destination of a nest overlaps another destination, or another leaf's source."""
-    spans = [(*_address_range(_source_of(out)), out) for out, _ in pairs if out is not None]
-    spans += [(*_address_range(source), None) for _, source in pairs if source is not None and not source.no_memory]
-    active: list[tuple[int, int, Any]] = []
-    for span in sorted((span for span in spans if span[0] < span[1]), key=lambda span: span[0]):
-        active = [other for other in active if other[1] > span[0]]
-        if any(_clash(span[2], other[2]) for other in active):
-            raise BufferMismatchError(
-                "a nest of destinations",
-                "one of them overlaps another, or the source of another leaf",
-                "give each leaf memory of its own",
-            )
-        active.append(span)
-
-
-def _clash(a: Any, b: Any) -> bool:
-    """May two leaves whose address ranges meet not be filled one after the other?"""
-    if a is None and b is None:
-        return False
-    if a is None or b is None:
-        return True
-    try:
-        # Columns of one array interleave without sharing.
-        return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
-
-
-def _address_range(source: core.Source) -> tuple[int, int]:
-    low, high = source.layout_facts()["span"]
-    return source.address + low, source.address + high
+    written = [region_of_source(_source_of(out)) for out, _ in pairs if out is not None]
+    read = [region_of_source(source) for _, source in pairs if source is not None]
+    regions = [(region, True) for region in written] + [(region, False) for region in read]
+    active: list[tuple[Region, bool]] = []  # those that reach beyond the present one's beginning
+    for region, is_written in sorted(regions, key=lambda pair: pair[0].bounds()[0]):
+        active = [other for other in active if other[0].bounds()[1] > region.bounds()[0]]
+        for other, other_is_written in active:
+            if (is_written or other_is_written) and meet(region, other, max_work=_MAX_WORK):
+                raise BufferMismatchError(
+                    "a nest of destinations",
+                    "one of them overlaps another, or the source of another leaf",
+                    "give each leaf memory of its own",
+                )
+        active.append((region, is_written))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,13 +15,15 @@ import numpy as np
 from tensorferry._errors import FerryError, LayoutError
 
 __all__ = [
+    "Trail",
     "cycle_error",
     "is_nest",
+    "label",
     "labelled_leaves",
-    "labels",
     "map_leaves",
     "name_leaf",
     "open_node",
+    "place",
     "register_node",
     "visit_leaves",
 ]
@@ -30,6 +33,7 @@ _LEAVES = frozenset({np.ndarray, str, bytes, int, float, complex, bool, type(Non
 
 T = TypeVar("T")
 Opened = tuple[list[Any], Callable[[list[Any]], Any]]
+Trail = tuple[tuple[Any, int], ...]  # containers from the root on, with the position taken in each
 
 _registered: dict[type, tuple[Callable[[Any], Iterable[Any]], Callable[[Any, list[Any]], Any]]] = {}
 
@@ -130,15 +134,20 @@ def is_nest(x: object) -> bool:
     return open_node(x) is not None
 
 
-def labels(node: Any, count: int) -> list[str]:
-    """Say how each child is reached from its container: ``['key']``, ``.field`` or ``[0]``."""
+def label(node: Any, position: int) -> str:
+    """Say how a child is reached from its container: ``['key']``, ``.field`` or ``[0]``."""
     if isinstance(node, Mapping):
-        return [f"[{key!r}]" for key in node]
+        return f"[{next(itertools.islice(node, position, None))!r}]"
     if dataclasses.is_dataclass(node):
-        return [f".{name}" for name in _set_fields(node)]
+        return f".{_set_fields(node)[position]}"
     if hasattr(node, "_fields"):
-        return [f".{name}" for name in node._fields]
-    return [f"[{i}]" for i in range(count)]
+        return f".{node._fields[position]}"
+    return f"[{position}]"
+
+
+def place(trail: Iterable[tuple[Any, int]]) -> str:
+    """Say where a leaf is, by the containers on the way there and the position in each."""
+    return "".join(label(container, position) for container, position in trail)
 
 
 def cycle_error() -> LayoutError:
@@ -148,11 +157,11 @@ def cycle_error() -> LayoutError:
     )
 
 
-def name_leaf(error: Exception, trail: list[tuple[Any, int]]) -> None:
-    """Say in `error` which leaf it concerns; `trail` has each container on the way there and a position in it."""
-    if isinstance(error, FerryError):
-        path = "".join(labels(container, position + 1)[position] for container, position in trail)
-        error.given = f"leaf {path}: {error.given}"
+def name_leaf(error: Exception, trail: Iterable[tuple[Any, int]]) -> None:
+    """Say in `error` which leaf it concerns; `trail` as for :func:`place`."""
+    where = place(trail)
+    if isinstance(error, FerryError) and where:
+        error.given = f"leaf {where}: {error.given}"
 
 
 def map_leaves(convert: Callable[..., Any], tree: Any, *others: Any) -> Any:
@@ -165,14 +174,14 @@ def map_leaves(convert: Callable[..., Any], tree: Any, *others: Any) -> Any:
     LayoutError
         For a nest that contains itself, or `others` of another structure.
     """
-    return _Walk(convert).walk(tree, others, "")
+    return _Walk(convert).walk(tree, others, ())
 
 
 def visit_leaves(convert: Callable[..., T], tree: Any, *others: Any) -> list[tuple[str, T]]:
     """Return the place of each leaf and what `convert` makes of it, as :func:`map_leaves` does, building nothing."""
     walk = _Walk(convert, rebuilds=False)
-    walk.walk(tree, others, "")
-    return walk.found
+    walk.walk(tree, others, ())
+    return [(place(trail), converted) for trail, converted in walk.found]
 
 
 class _Walk:
@@ -181,59 +190,56 @@ class _Walk:
     def __init__(self, convert: Callable[..., Any], *, rebuilds: bool = True) -> None:
         self._convert = convert
         self._rebuilds = rebuilds
-        self.found: list[tuple[str, Any]] = []
+        self.found: list[tuple[Trail, Any]] = []
         self._done: dict[int, tuple[Any, Any]] = {}  # id -> (leaf, converted): holding the leaf keeps its id unique
         self._open_ids: set[int] = set()
 
-    def walk(self, node: Any, matching: tuple[Any, ...], path: str) -> Any:
+    def walk(self, node: Any, matching: tuple[Any, ...], trail: Trail) -> Any:
         opened = open_node(node)
         if opened is None:
-            converted = self._leaf(node, matching, path)
-            self.found.append((path, converted))
+            converted = self._leaf(node, matching, trail)
+            self.found.append((trail, converted))
             return converted
         if id(node) in self._open_ids:
             raise cycle_error()
         children, rebuild = opened
-        columns = [_matching_children(node, len(children), other, path) for other in matching]
+        columns = [_matching_children(node, len(children), other, trail) for other in matching]
         self._open_ids.add(id(node))
-        places = labels(node, len(children))
         new = [
-            self.walk(child, tuple(column[i] for column in columns), path + places[i])
+            self.walk(child, tuple(column[i] for column in columns), (*trail, (node, i)))
             for i, child in enumerate(children)
         ]
         self._open_ids.discard(id(node))
         return rebuild(new) if self._rebuilds else None
 
-    def _leaf(self, leaf: Any, matching: tuple[Any, ...], path: str) -> Any:
+    def _leaf(self, leaf: Any, matching: tuple[Any, ...], trail: Trail) -> Any:
         if not matching and id(leaf) in self._done:
             return self._done[id(leaf)][1]
         try:
             converted = self._convert(leaf, *matching)
         except FerryError as error:
-            if path:
-                error.given = f"leaf {path}: {error.given}"
+            name_leaf(error, trail)
             raise
         self._done[id(leaf)] = (leaf, converted)
         return converted
 
 
-def labelled_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def labelled_leaves(tree: Any, trail: Trail = ()) -> Iterator[tuple[str, Any]]:
     """Yield each leaf with its place, such as ``['layers'][0].weight``."""
     opened = open_node(tree)
     if opened is None:
-        yield path, tree
+        yield place(trail), tree
         return
-    children = opened[0]
-    for label, child in zip(labels(tree, len(children)), children, strict=True):
-        yield from labelled_leaves(child, path + label)
+    for position, child in enumerate(opened[0]):
+        yield from labelled_leaves(child, (*trail, (tree, position)))
 
 
-def _matching_children(node: Any, count: int, other: Any, path: str) -> list[Any]:
+def _matching_children(node: Any, count: int, other: Any, trail: Trail) -> list[Any]:
     opened = open_node(other)
     same_keys = not isinstance(node, Mapping) or (isinstance(other, Mapping) and list(node) == list(other))
     if opened is None or len(opened[0]) != count or not same_keys:
         raise LayoutError(
-            f"nests of different structure at {path or 'the top'}",
+            f"nests of different structure at {place(trail) or 'the top'}",
             f"one has {count} children there, the other does not match them",
             "give a nest with the same containers and keys",
         )

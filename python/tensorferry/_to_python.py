@@ -11,7 +11,7 @@ import numpy as np
 from tensorferry._dtypes import NATIVE
 from tensorferry._errors import DTypeError, FerryError
 from tensorferry._native import core
-from tensorferry._nest import cycle_error, labels, open_node
+from tensorferry._nest import Trail, cycle_error, label, name_leaf, open_node
 from tensorferry._take import is_array_like, refuse_array
 
 __all__ = ["to_python"]
@@ -37,27 +37,26 @@ class _Unwrapping:
     def __init__(self) -> None:
         self._open_ids: set[int] = set()
 
-    def unwrap(self, node: Any, path: str = "") -> Any:
+    def unwrap(self, node: Any, trail: Trail = ()) -> Any:
         if node is None or isinstance(node, (str, bytes, int, float)):
             return node.item() if isinstance(node, np.generic) else node
         opened = open_node(node)
         if opened is None:
-            return _unwrap_leaf(node, path)
+            return _unwrap_leaf(node, trail)
         if id(node) in self._open_ids:
             raise cycle_error()
         self._open_ids.add(id(node))
-        places = labels(node, len(opened[0]))
-        children = [self.unwrap(child, path + place) for place, child in zip(places, opened[0], strict=True)]
+        children = [self.unwrap(child, (*trail, (node, i))) for i, child in enumerate(opened[0])]
         self._open_ids.discard(id(node))
         if isinstance(node, Mapping):
             keys = (key.item() if isinstance(key, np.generic) else key for key in node)  # json.dumps takes no other
             return dict(zip(keys, children, strict=True))
         if dataclasses.is_dataclass(node):
-            return {place.removeprefix("."): child for place, child in zip(places, children, strict=True)}
+            return {label(node, i).removeprefix("."): child for i, child in enumerate(children)}
         return children
 
 
-def _unwrap_leaf(leaf: Any, path: str) -> Any:
+def _unwrap_leaf(leaf: Any, trail: Trail) -> Any:
     if isinstance(leaf, (tuple, range)):  # torch.Size is no nest elsewhere
         return list(leaf)
     if not (is_array_like(leaf) or isinstance(leaf, np.generic)):
@@ -66,8 +65,7 @@ def _unwrap_leaf(leaf: Any, path: str) -> Any:
         array = core.to_numpy(leaf) if _is_native(leaf) else core.to_numpy(leaf, dtype="numpy")
         return _unwrap_array(array)
     except FerryError as error:
-        if path:
-            error.given = f"leaf {path}: {error.given}"
+        name_leaf(error, trail)
         raise
 
 

@@ -14,7 +14,7 @@ def has_tangent(x: torch.Tensor) -> bool:
     """Does `x` carry a tangent of forward-mode differentiation?"""
     from torch.autograd import forward_ad
 
-    return forward_ad.unpack_dual(x).tangent is not None
+    return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
 def part_in_autograd(x: torch.Tensor) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CPU", "CUDA", "METAL", "CountingCapsule", "Producer", "deleter_and_tensor", "forget"]
+__all__ = ["CPU", "CUDA", "METAL", "CountingCapsule", "Offer", "Producer", "deleter_and_tensor", "forget", "read_offer"]
 
 CPU, CUDA, METAL = 1, 2, 8
 
@@ -150,6 +151,39 @@ class Producer:
         capsule = self._made.capsule
         del self._made.capsule
         return capsule
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a capsule says, read as a consumer in C reads it; version and flags are None in the old form."""
+
+    version: tuple[int, int] | None
+    flags: int | None
+    data: int
+    device: tuple[int, int]
+    dtype: tuple[int, int, int]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    byte_offset: int
+
+
+def read_offer(capsule: Any) -> Offer:
+    """Read a capsule without consuming it."""
+    name = _python.PyCapsule_GetName(capsule)
+    address = _python.PyCapsule_GetPointer(capsule, name)
+    managed: Any = (_ManagedVersioned if name == b"dltensor_versioned" else _Managed).from_address(address)
+    tensor = managed.dl_tensor
+    versioned = isinstance(managed, _ManagedVersioned)
+    return Offer(
+        version=(managed.major, managed.minor) if versioned else None,
+        flags=managed.flags if versioned else None,
+        data=tensor.data or 0,
+        device=(tensor.device_type, tensor.device_id),
+        dtype=(tensor.code, tensor.bits, tensor.lanes),
+        shape=tuple(tensor.shape[: tensor.ndim]),
+        strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None,
+        byte_offset=tensor.byte_offset,
+    )
 
 
 def deleter_and_tensor(capsule: Any) -> tuple[int, int]:
