@@ -63,6 +63,10 @@ PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
   PyArray_Descr* descr = descr_of(label);
   Py_INCREF(descr);
   const int flags = writable ? NPY_ARRAY_WRITEABLE : 0;
+  if (ref.data == nullptr && element_count(ref.layout.shape) != 0) {
+    throw Error(ErrorKind::layout, summary(ref) + " without memory", "there is nothing that an array could share",
+                "materialise it first, for example x.clone()");
+  }
   // Torch has no memory for empty tensors; given none, NumPy would allocate some and make it writable.
   void* data = ref.data != nullptr ? ref.data : no_elements;
   PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, ref.layout.ndim(), ref.layout.shape.data(),

@@ -105,7 +105,8 @@ def prepare(a: Any, options: FromNumpyOptions, *, in_nest: bool = False) -> Prep
     decision = core.decide(
         source, target="torch", copy=options.copy, dtype=wanted, casting=options.casting, readonly=options.readonly
     )
-    if options.copy == "if_needed" and decision.path == "copy" and options.readonly == "copy":
+    consented = options.copy == "always" or options.readonly != "copy" or wanted not in ("keep", source.dtype)
+    if decision.path == "copy" and not consented:
         _refuse_silent_copy_of_a_file(taken)
     return Prepared(taken, decision)
 

@@ -232,3 +232,13 @@ def test_an_array_becomes_a_real_tensor_under_fake_tensor_mode_and_inside_transf
     torch.vmap(convert)(torch.ones(2))
     with FakeTensorMode():
         convert(torch.ones(2))
+
+
+def test_a_dtype_is_consent_to_read_a_file_that_is_mapped_read_only(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(4.0))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert ferry.from_numpy(mapped, dtype="float32").tolist() == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(ferry.ReadOnlyError, match="mapped read-only from a file"):
+        ferry.from_numpy(mapped)
+    with pytest.raises(ferry.ReadOnlyError, match="mapped read-only from a file"):
+        ferry.from_numpy(mapped, dtype="float64")
