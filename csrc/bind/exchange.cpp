@@ -156,10 +156,15 @@ const FastType* fast_type(PyTypeObject* type) {
   for (std::size_t i = 0; i < known_count; ++i) {
     if (known[i].type == type) return &known[i];
   }
-  if (known_count == capacity || !exchange_api_enabled()) return nullptr;
+  if (!exchange_api_enabled()) return nullptr;
   // Types without a table are looked at again each time: they take the slower path anyway.
   const FastType found = classify(type);
   if (found.api == nullptr) return nullptr;
+  if (known_count == capacity) {
+    thread_local FastType passing;  // as are types beyond the memory's bound
+    passing = found;
+    return &passing;
+  }
   Py_INCREF(reinterpret_cast<PyObject*>(type));
   known[known_count] = found;
   return &known[known_count++];

@@ -46,10 +46,8 @@ PyRef sealed(const PyRef& base) {
 }
 
 PyRef new_array(const Decision& decision) {
-  PyArray_Descr* descr = descr_of(decision.result_dtype);
-  Py_INCREF(descr);
-  PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, decision.shape.size(), decision.shape.data(),
-                                             decision.strides.data(), nullptr, 0, nullptr));
+  PyRef array = make_array(descr_of(decision.result_dtype), decision.shape.size(), decision.shape.data(),
+                           decision.strides.data(), nullptr, 0);
   // NumPy forgets the strides of an array without elements; the decision's are as good, and known beforehand.
   std::copy_n(decision.strides.begin(), decision.strides.size(), PyArray_STRIDES(as_array(array)));
   return array;
@@ -59,18 +57,27 @@ PyRef new_array(const Decision& decision) {
 
 alignas(64) std::byte no_elements[64];
 
-PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
-  PyArray_Descr* descr = descr_of(label);
+PyRef make_array(PyArray_Descr* descr, int ndim, const std::int64_t* shape, const std::int64_t* strides, void* data,
+                 int flags) {
   Py_INCREF(descr);
-  const int flags = writable ? NPY_ARRAY_WRITEABLE : 0;
+  PyRef array = PyRef::steal(PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data, flags, nullptr));
+  if (array) return array;
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw PythonErrorSet{};
+  PyErr_Clear();
+  throw Error(ErrorKind::layout, "a tensor of " + std::to_string(ndim) + " axes whose extents multiply to too much",
+              "NumPy counts bytes in 63 bits, axes without elements left out",
+              "take a part of it, for example x[:1000]");
+}
+
+PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
   if (ref.data == nullptr && element_count(ref.layout.shape) != 0) {
     throw Error(ErrorKind::layout, summary(ref) + " without memory", "there is nothing that an array could share",
                 "materialise it first, for example x.clone()");
   }
   // Torch has no memory for empty tensors; given none, NumPy would allocate some and make it writable.
   void* data = ref.data != nullptr ? ref.data : no_elements;
-  PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, ref.layout.ndim(), ref.layout.shape.data(),
-                                             ref.layout.strides.data(), data, flags, nullptr));
+  PyRef array = make_array(descr_of(label), ref.layout.ndim(), ref.layout.shape.data(), ref.layout.strides.data(), data,
+                           writable ? NPY_ARRAY_WRITEABLE : 0);
   if (!writable) base = sealed(base);
   if (PyArray_SetBaseObject(as_array(array), base.release()) != 0) throw PythonErrorSet{};
   return array;

@@ -14,6 +14,10 @@ PyRef execute(const Source& source, const Decision& decision, PyArrayObject* des
 // What an array without elements points to.
 extern std::byte no_elements[64];
 
+// A bare array: over `data`, or with memory of its own when that is nullptr. What NumPy cannot count is an Error.
+PyRef make_array(PyArray_Descr* descr, int ndim, const std::int64_t* shape, const std::int64_t* strides, void* data,
+                 int flags);
+
 // An array over existing memory, read-only unless `writable`; `base` keeps the memory alive.
 PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base);
 

@@ -7,6 +7,7 @@
 #include "bind/exchange.hpp"
 #include "bind/gil.hpp"
 #include "bind/keywords.hpp"
+#include "bind/python_function.hpp"
 #include "bind/view.hpp"
 #include "dlpack/managed.hpp"
 
@@ -50,12 +51,8 @@ PyRef share(PyArrayObject* array) {
 }
 
 PyObject* convert_in_python(PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) {
-  static PyObject* convert = nullptr;
-  if (convert == nullptr) {
-    const PyRef module = checked(PyImport_ImportModule("tensorferry._from_numpy"));
-    convert = checked(PyObject_GetAttrString(module.get(), "convert")).release();
-  }
-  return PyObject_Vectorcall(convert, args, static_cast<std::size_t>(nargs), keyword_names);
+  static constinit PythonFunction convert("tensorferry._from_numpy", "convert");
+  return PyObject_Vectorcall(convert.get(), args, static_cast<std::size_t>(nargs), keyword_names);
 }
 
 }  // namespace

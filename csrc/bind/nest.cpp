@@ -6,24 +6,15 @@
 #include "bind/errors.hpp"
 #include "bind/identity_map.hpp"
 #include "bind/numpy_api.hpp"
+#include "bind/python_function.hpp"
 #include "bind/to_numpy.hpp"
 
 namespace ferry::bind {
 namespace {
 
-// A function of the Python layer, imported at its first use. A static local would be initialised under a lock that a
-// second thread waits for with the GIL, while the import lets go of it: so the GIL alone guards the pointer.
-PyObject* python_function(PyObject*& known, const char* module_name, const char* name) {
-  if (known == nullptr) {
-    const PyRef module = checked(PyImport_ImportModule(module_name));
-    PyRef function = checked(PyObject_GetAttrString(module.get(), name));
-    if (known == nullptr) known = function.release();
-  }
-  return known;
-}
-PyObject* name_leaf_function = nullptr;
-PyObject* open_node_function = nullptr;
-PyObject* convert_leaf_function = nullptr;
+constinit PythonFunction name_leaf_function("tensorferry._nest", "name_leaf");
+constinit PythonFunction open_node_function("tensorferry._nest", "open_node");
+constinit PythonFunction convert_leaf_function("tensorferry._to_numpy", "convert_leaf");
 
 // Containers that are taken apart and built here.
 bool is_plain_container(PyObject* object) noexcept {
@@ -59,7 +50,7 @@ class Walk {
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     try {
-      PyObject* name = python_function(name_leaf_function, "tensorferry._nest", "name_leaf");
+      PyObject* name = name_leaf_function.get();
       const PyRef trail = checked(PyList_New(0));
       for (auto step = trail_.rbegin(); step != trail_.rend(); ++step) {
         const PyRef pair = checked(Py_BuildValue("(On)", step->first.get(), step->second));
@@ -139,7 +130,7 @@ class Walk {
 
   // Python knows the other kinds of node and of leaf: open_node(x) is None for a leaf, else (children, rebuild).
   PyRef convert_other(PyObject* node) {
-    PyObject* open_node = python_function(open_node_function, "tensorferry._nest", "open_node");
+    PyObject* open_node = open_node_function.get();
     const PyRef opened = checked(PyObject_CallOneArg(open_node, node));
     if (opened.get() == Py_None) {
       in_leaf_ = true;
@@ -155,7 +146,7 @@ class Walk {
   }
 
   PyRef convert_odd_leaf(PyObject* leaf) {
-    PyObject* convert_leaf = python_function(convert_leaf_function, "tensorferry._to_numpy", "convert_leaf");
+    PyObject* convert_leaf = convert_leaf_function.get();
     const Request& request = arguments_.request;
     PyObject* copy = request.copy == CopyPolicy::always  ? Py_True
                      : request.copy == CopyPolicy::never ? Py_False

@@ -6,6 +6,7 @@
 #include "bind/errors.hpp"
 #include "bind/keywords.hpp"
 #include "bind/numpy_api.hpp"
+#include "bind/python_function.hpp"
 
 namespace ferry::bind {
 namespace {
@@ -45,11 +46,7 @@ void interpret(ToNumpyArguments& arguments) {
 }
 
 PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
-  static PyObject* convert = nullptr;
-  if (convert == nullptr) {
-    const PyRef module = checked(PyImport_ImportModule("tensorferry._to_numpy"));
-    convert = checked(PyObject_GetAttrString(module.get(), "convert")).release();
-  }
+  static constinit PythonFunction convert("tensorferry._to_numpy", "convert");
   const PyRef casting = arguments.casting != nullptr ? PyRef::borrow(arguments.casting)
                                                      : checked(PyUnicode_InternFromString("same_kind"));
   const PyRef order =
@@ -58,7 +55,7 @@ PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
       arguments.pinned != nullptr ? PyRef::borrow(arguments.pinned) : checked(PyUnicode_InternFromString("auto"));
   const std::array<PyObject*, 8> call{x,           arguments.copy, arguments.dtype,  casting.get(),
                                       order.get(), arguments.out,  arguments.stream, pinned.get()};
-  return PyObject_Vectorcall(convert, call.data(), call.size(), nullptr);
+  return PyObject_Vectorcall(convert.get(), call.data(), call.size(), nullptr);
 }
 
 }  // namespace

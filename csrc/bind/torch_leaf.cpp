@@ -5,6 +5,7 @@
 #include "bind/execute.hpp"
 #include "bind/to_numpy.hpp"
 #include "bind/view.hpp"
+#include "core/checked_math.hpp"
 #include "dlpack/describe.hpp"
 
 namespace ferry::bind {
@@ -30,12 +31,10 @@ PyRef plain_view(const DLTensor& dl, DType dtype, PyRef base) {
   npy_intp packed = itemsize;
   for (int i = dl.ndim - 1; i >= 0; --i) {  // as describe() has them, so that the plan is told the same
     strides[i] = dl.shape[i] <= 1 ? packed : dl.strides[i] * itemsize;
-    packed *= dl.shape[i] > 1 ? dl.shape[i] : 1;
+    packed = checked_mul(packed, dl.shape[i] > 1 ? dl.shape[i] : 1).value_or(0);
   }
-  PyArray_Descr* descr = descr_of(dtype);
-  Py_INCREF(descr);
   void* data = dl.data != nullptr ? static_cast<std::byte*>(dl.data) + dl.byte_offset : no_elements;
-  PyRef array = checked(PyArray_NewFromDescr(&PyArray_Type, descr, dl.ndim, dl.shape, strides, data, 0, nullptr));
+  PyRef array = make_array(descr_of(dtype), dl.ndim, dl.shape, strides, data, 0);
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), base.release()) != 0) throw PythonErrorSet{};
   return array;
 }
@@ -85,9 +84,7 @@ PyRef torch_leaf(PyObject* tensor, const FastType& type, const ToNumpyArguments&
   PyRef storage = torch_storage(tensor);
   if (!fits_storage(tensor, storage.get(), reading.dl, info(reading.dtype).itemsize)) return {};
   const Request& request = arguments.request;
-  const bool marked = reading.negated || reading.conjugated;
-  if (request.copy == CopyPolicy::if_needed && request.order == Order::keep && !marked &&
-      array_dtype(reading.dtype) == reading.dtype) {
+  if (is_plain_view(reading.dtype, reading.negated || reading.conjugated, request)) {
     if (!info(reading.dtype).numpy_native) warn_about_extension(reading.dtype);
     return plain_view(reading.dl, reading.dtype, make_view(std::move(storage), origin_of(tensor)));
   }

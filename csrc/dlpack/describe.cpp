@@ -1,6 +1,8 @@
 #include "dlpack/describe.hpp"
 
 #include <array>
+#include <cstdlib>
+#include <limits>
 #include <string>
 
 #include "core/checked_math.hpp"
@@ -24,6 +26,21 @@ constexpr Lookup single_lane = [] {
 #undef X
   return lookup;
 }();
+
+// So that nothing that is computed of a layout later, such as its span, its bytes or an absolute stride, can overflow.
+bool fits_in_64_bits(const Layout& layout, std::int64_t count) noexcept {
+  if (count == 0) return true;
+  if (!checked_mul(count, layout.itemsize)) return false;
+  std::int64_t total = layout.itemsize;
+  for (int i = 0; i < layout.ndim(); ++i) {
+    const auto reach = checked_mul(layout.shape[i] - 1, layout.strides[i]);
+    if (!reach || *reach == std::numeric_limits<std::int64_t>::min()) return false;
+    const auto sum = checked_add(total, std::abs(*reach));
+    if (!sum) return false;
+    total = *sum;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -99,7 +116,6 @@ TensorRef describe(const DLTensor& tensor) {
   }
   const DTypeInfo& type = info(*dtype);
   TensorRef ref;
-  ref.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   ref.dtype = *dtype;
   ref.layout.itemsize = type.itemsize;
   ref.layout.shape.resize(tensor.ndim);
@@ -118,15 +134,17 @@ TensorRef describe(const DLTensor& tensor) {
     packed = checked_mul(packed, extent > 1 ? extent : 1).value_or(0);
   }
   const auto count = element_count(ref.layout.shape);
-  if (!count) {
+  if (!count || !fits_in_64_bits(ref.layout, *count)) {
     throw Error(ErrorKind::layout, "a DLPack tensor of " + std::to_string(tensor.ndim) + " axes",
-                "the number of elements does not fit in 64 bits", "check the producer: no memory is that large");
+                "its number of elements, bytes or offsets does not fit in 64 bits",
+                "take a part of it, such as x[:1000], or check the producer: no memory is that large");
   }
   if (*count > 0 && tensor.data == nullptr) {
     throw Error(ErrorKind::layout, "a tensor of " + std::to_string(*count) + " elements without memory",
                 "the producer gave a null data pointer (a fake, functional, zero or emptied tensor)",
                 "materialise it first, for example x.clone()");
   }
+  if (tensor.data != nullptr) ref.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   return ref;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/checked_math.hpp"
 #include "dlpack/describe.hpp"
 
 namespace ferry {
@@ -48,7 +49,8 @@ void set_packed_strides(DLTensor& tensor) noexcept {
   std::int64_t packed = 1;
   for (int i = tensor.ndim - 1; i >= 0; --i) {
     tensor.strides[i] = packed;
-    packed *= std::max<std::int64_t>(tensor.shape[i], 1);
+    // Only the strides of an empty shape can overflow, and no address depends on those.
+    packed = checked_mul(packed, std::max<std::int64_t>(tensor.shape[i], 1)).value_or(packed);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "host/block_cast.hpp"
+#include "host/direct_row.hpp"
 #include "host/element_io.hpp"
 #include "host/logical_shape.hpp"
 #include "host/move_row.hpp"
@@ -21,12 +22,20 @@ MoveRow mover(const TensorRef& destination, const TensorRef& source) noexcept {
   return row_mover(source.dtype, destination.byte_swapped != source.byte_swapped);
 }
 
-void move(const TensorRef& destination, const TensorRef& source, MoveRow move_row) {
+// The one loop that makes the cast, or null: it takes what memory holds for the value.
+DirectRow direct(const TensorRef& destination, const TensorRef& source) noexcept {
+  const auto marked = [](const TensorRef& t) { return t.conjugated || t.negated || t.byte_swapped; };
+  if (marked(destination) || marked(source)) return nullptr;
+  return direct_row(destination.dtype, source.dtype);
+}
+
+// With a row mover or a direct row.
+void by_rows(const TensorRef& destination, const TensorRef& source, MoveRow row) {
   const Walk<2> walk(source.layout.shape, {&destination.layout.strides, &source.layout.strides},
                      {destination.data, source.data}, WalkOrder::fastest);
   const auto [to_step, from_step] = walk.row_steps();
   walk.for_each_row([&](const auto& rows) {
-    move_row(rows[0], to_step, rows[1], from_step, walk.row_extent());
+    row(rows[0], to_step, rows[1], from_step, walk.row_extent());
     return true;
   });
 }
@@ -120,7 +129,9 @@ void copy(const TensorRef& destination, const TensorRef& source) {
   const Extents shape = common_shape(destination, source);
   if (element_count(shape) == 0) return;
   if (const MoveRow move_row = mover(destination, source)) {
-    move(destination, source, move_row);
+    by_rows(destination, source, move_row);
+  } else if (const DirectRow cast_row = direct(destination, source)) {
+    by_rows(destination, source, cast_row);
   } else {
     cast(destination, source, shape, false);
   }
@@ -130,7 +141,7 @@ std::optional<Mismatch> copy_same_value(const TensorRef& destination, const Tens
   const Extents shape = common_shape(destination, source);
   if (element_count(shape) == 0) return std::nullopt;
   if (const MoveRow move_row = mover(destination, source)) {
-    move(destination, source, move_row);
+    by_rows(destination, source, move_row);
     return std::nullopt;
   }
   if (cast(destination, source, shape, true)) return std::nullopt;

@@ -74,7 +74,10 @@ bool holds_every_value(DType to, DType from) noexcept {
   if (to == from) return true;
   const DTypeInfo& t = info(to);
   const DTypeInfo& f = info(from);
-  if (f.kind == Kind::boolean) return t.kind != Kind::floating || float_range(to).has_zero_and_sign;
+  if (f.kind == Kind::boolean) {
+    if (t.kind == Kind::floating) return float_range(to).has_zero_and_sign;
+    return t.kind != Kind::signed_integer || t.value_bits > 1;  // int1 holds 0 and -1
+  }
   switch (t.kind) {
     case Kind::boolean:
       return false;

@@ -34,6 +34,7 @@ class Causes {
   }
   [[nodiscard]] bool has(Cause cause) const noexcept { return (bits_ & static_cast<std::uint32_t>(cause)) != 0; }
   [[nodiscard]] bool any() const noexcept { return bits_ != 0; }
+  [[nodiscard]] bool only(Cause cause) const noexcept { return bits_ == static_cast<std::uint32_t>(cause); }
   // One clause each, in the order above.
   [[nodiscard]] std::vector<std::string> explain() const;
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "core/checked_math.hpp"
 #include "core/error.hpp"
 
 namespace ferry {
@@ -36,6 +37,16 @@ void require_castable(const TensorRef& source, DType from, DType to, Casting cas
           : "pass casting=\"same_kind\" or \"unsafe\" to accept that, or \"same_value\" to have every value checked");
 }
 
+std::int64_t counted(const TensorRef& source, std::optional<std::int64_t> size) {
+  if (size) return *size;
+  throw Error(ErrorKind::layout, summary(source), "the copy would have more bytes than 64 bits can count",
+              "convert a part of it at a time, for example x[:1000]");
+}
+
+std::int64_t nbytes(const TensorRef& source, const Extents& shape, DType dtype) {
+  return counted(source, checked_mul(counted(source, element_count(shape)), info(dtype).itemsize));
+}
+
 // Packing and unpacking change the last axis, the only one along which elements share an item.
 Extents result_shape(const TensorRef& source, DType to) {
   Extents shape = source.layout.shape;
@@ -48,7 +59,7 @@ Extents result_shape(const TensorRef& source, DType to) {
                 "add an axis first: x.reshape(1)");
   }
   std::int64_t& last = shape[shape.size() - 1];
-  last *= from_per_item;
+  last = counted(source, checked_mul(last, from_per_item));
   if (last % to_per_item != 0) {
     throw Error(ErrorKind::layout, summary(source), "torch packs two float4 elements into an item along the last axis",
                 "pad the last axis to an even length, or pass dtype=\"float32\"");
@@ -78,6 +89,9 @@ Causes export_causes(const TensorRef& source, const Request& request, DType to) 
   causes.add(Cause::unpack, !reinterprets && source.dtype == DType::float4_e2m1fn_x2);
   causes.add(Cause::widen, !reinterprets && source.dtype == DType::complex32 && to == own);
   causes.add(Cause::cast, !reinterprets && to != own);
+  // Private memory needs no copy to be handed out writable, unless a write would change several elements.
+  causes.add(Cause::overlapping,
+             request.private_memory && request.copy == CopyPolicy::always && may_overlap_itself(source.layout));
   return causes;
 }
 
@@ -142,7 +156,7 @@ std::string joined(const std::vector<std::string>& clauses) {
 }
 
 void refuse_if_sharing_was_demanded(const TensorRef& source, const Request& request, const Causes& causes) {
-  if (request.read_only == ReadOnlyPolicy::raise && causes.has(Cause::read_only)) {
+  if (request.read_only == ReadOnlyPolicy::raise && causes.only(Cause::read_only)) {
     throw Error(ErrorKind::read_only, summary(source) + ", readonly=\"raise\"", joined(causes.explain()),
                 "pass readonly=\"copy\" for a private tensor, or readonly=\"share\" and never write to it");
   }
@@ -171,7 +185,7 @@ Decision decide(const TensorRef& source, const Request& request) {
   decision.path = Path::copy;
   decision.writable = request.target == Target::torch || request.copy == CopyPolicy::always || request.into_destination;
   decision.strides = copied_strides(source, decision, request.order);
-  decision.nbytes_moved = element_count(decision.shape).value_or(0) * info(decision.value_dtype).itemsize;
+  decision.nbytes_moved = nbytes(source, decision.shape, decision.value_dtype);
   return decision;
 }
 

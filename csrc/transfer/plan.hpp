@@ -47,11 +47,12 @@ struct Decision {
 // Throws Error when the request cannot be met; touches no memory.
 [[nodiscard]] Decision decide(const TensorRef& source, const Request& request);
 
-// The commonest case, so that it costs nothing: nothing asked, nothing special about the source.
-[[nodiscard]] inline bool is_plain_view(const TensorRef& source, const Request& request) noexcept {
+// The commonest case towards NumPy, where decide() would choose a view: the hot path asks this before it describes the
+// source. `marked`: memory holds other values than the tensor (conjugate or negative mark, other byte order).
+[[nodiscard]] inline bool is_plain_view(DType dtype, bool marked, const Request& request) noexcept {
   return request.copy == CopyPolicy::if_needed && request.dtype_choice == DTypeChoice::keep &&
-         request.order == Order::keep && !request.into_destination && !request.no_memory && !source.conjugated &&
-         !source.negated && !source.byte_swapped && array_dtype(source.dtype) == source.dtype;
+         request.order == Order::keep && !request.into_destination && !request.no_memory && !marked &&
+         array_dtype(dtype) == dtype;
 }
 
 }  // namespace ferry

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tensorferry._untraced import untraced
+
 if TYPE_CHECKING:
     import numpy as np
     import torch
@@ -49,7 +51,7 @@ def to_python(x: Any, /) -> Any:
     """
     from tensorferry._to_python import to_python as implementation
 
-    return implementation(x)
+    return untraced(implementation)(x)
 
 
 def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, device: Any = None, out: Any = None) -> Any:
@@ -90,7 +92,7 @@ def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, devi
     """
     from tensorferry._stack import stack as implementation
 
-    return implementation(items, to=to, dtype=dtype, device=device, out=out)
+    return untraced(implementation)(items, to=to, dtype=dtype, device=device, out=out)
 
 
 def to_dlpack(x: Any, /, *, copy: bool | None = False, detach: bool = False, writable: bool = False) -> Producer:
@@ -126,7 +128,7 @@ def to_dlpack(x: Any, /, *, copy: bool | None = False, detach: bool = False, wri
     """
     from tensorferry._dlpack import to_dlpack as implementation
 
-    return implementation(x, copy=copy, detach=detach, writable=writable)
+    return untraced(implementation)(x, copy=copy, detach=detach, writable=writable)
 
 
 def from_dlpack(
@@ -163,7 +165,7 @@ def from_dlpack(
     """
     from tensorferry._dlpack import from_dlpack as implementation
 
-    return implementation(x, to=to, copy=copy, detach=detach, readonly=readonly)
+    return untraced(implementation)(x, to=to, copy=copy, detach=detach, readonly=readonly)
 
 
 def writable(t: torch.Tensor, /) -> AbstractContextManager[np.ndarray[Any, Any]]:
@@ -204,7 +206,7 @@ def writable(t: torch.Tensor, /) -> AbstractContextManager[np.ndarray[Any, Any]]
     """
     from tensorferry._writable import writable as implementation
 
-    return implementation(t)
+    return untraced(implementation)(t)
 
 
 def register_node(cls: type[T], children: Callable[[T], Iterable[Any]], rebuild: Callable[[T, list[Any]], Any]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tensorferry._untraced import untraced
+
 if TYPE_CHECKING:
     from tensorferry.types import Description, Explanation, NestDescription, Plan
 
@@ -42,7 +44,7 @@ def plan(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Plan:
     """
     from tensorferry._plan import plan as implementation
 
-    return implementation(x, to=to, **arguments)
+    return untraced(implementation)(x, to=to, **arguments)
 
 
 def explain(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Explanation:
@@ -70,7 +72,7 @@ def explain(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Explanation:
     """
     from tensorferry._explain import explain as implementation
 
-    return implementation(x, to=to, **arguments)
+    return untraced(implementation)(x, to=to, **arguments)
 
 
 def describe(x: Any, /) -> Description | NestDescription:
@@ -109,7 +111,7 @@ def describe(x: Any, /) -> Description | NestDescription:
     """
     from tensorferry._describe import describe as implementation
 
-    return implementation(x)
+    return untraced(implementation)(x)
 
 
 def shares_memory(a: Any, b: Any, /) -> bool:
@@ -149,7 +151,7 @@ def shares_memory(a: Any, b: Any, /) -> bool:
     """
     from tensorferry._shares_memory import shares_memory as implementation
 
-    return implementation(a, b)
+    return untraced(implementation)(a, b)
 
 
 def check(
@@ -219,6 +221,6 @@ def check(
     """
     from tensorferry._check import check as implementation
 
-    return implementation(
+    return untraced(implementation)(
         x, shape=shape, dtype=dtype, device=device, finite=finite, range=range, requires_grad=requires_grad
     )

@@ -109,8 +109,7 @@ def to_dlpack(x: Any, /, *, copy: bool | None = False, detach: bool = False, wri
 
 def _offer(x: Any, copy: Any, detach: bool, writable: bool) -> Producer:
     words = {None: "if_needed", True: "always", False: "never"}
-    if not (copy is None or isinstance(copy, bool)):
-        raise ArgumentError(f"copy={copy!r}", "that is no choice for this argument", "pass None, True or False")
+    _require_copy_choice(copy)
     _refuse_attached(x, detach, "to_dlpack(x, detach=True)")
     taken = take(x, move=False)
     source = _known(taken)
@@ -137,6 +136,11 @@ def _offer(x: Any, copy: Any, detach: bool, writable: bool) -> Producer:
             "pass copy=True, or leave writable out",
         )
     return Producer(source.marked_read_only(not writable), copied=False)
+
+
+def _require_copy_choice(copy: Any) -> None:
+    if not (copy is None or isinstance(copy, bool)):
+        raise ArgumentError(f"copy={copy!r}", "that is no choice for this argument", "pass None, True or False")
 
 
 def _known(taken: Taken) -> core.Source:
@@ -185,6 +189,7 @@ def from_dlpack(
 ) -> Any:
     """See :func:`tensorferry.from_dlpack`."""
     choose("to", to, ("torch", "numpy"))
+    _require_copy_choice(copy)
     if not is_producer(x):
         raise LayoutError(
             f"a {type(x).__name__} without __dlpack__", "it is no DLPack producer", "pass it to to_numpy or from_numpy"

@@ -53,7 +53,7 @@ class Explanation:
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
     width = _COLUMNS if not indent else 96
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent="   ")
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent="   ", break_on_hyphens=False)
 
 
 def explain(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Explanation:

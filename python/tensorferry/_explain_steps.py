@@ -227,7 +227,7 @@ def _dtype(case: Case) -> Step:
         )
     if isinstance(case.x, np.ndarray) and not case.x.dtype.isnative:
         return Step(question, f"yes: {made.dtype}", "The bytes of each value are swapped in the same pass.")
-    if case.to == "numpy" and not NATIVE[made.dtype]["numpy_native"]:
+    if case.to == "numpy" and made.dtype in NATIVE and not NATIVE[made.dtype]["numpy_native"]:
         return Step(
             question,
             f"through ml_dtypes: {made.dtype}",
@@ -261,6 +261,8 @@ def _back(case: Case) -> Step:
         return Step(question, answer, "A tensor that shares the array's memory, where torch can.")
     if made.path == "view" and case.is_tensor and not _torch.exports_itself(case.x):
         return Step(question, answer, "An alias of the tensor: same memory, same version counter.")
+    if made.dtype == "float4_e2m1fn":
+        return Step(question, answer, "A private copy: torch packs two elements into a byte.")
     if made.writable:
         return Step(question, answer, "A tensor over the copy; the original does not see its changes.")
     return Step(question, answer, "A private copy, for the array is read-only; the original does not see its changes.")

@@ -110,6 +110,7 @@ def plan_of_alias(alias: _torch_make.Alias) -> Plan:
 
 
 def plan_of_tensor(tensor: Any) -> Plan:
+    strided = str(tensor.layout) == "torch.strided" and not tensor.is_nested
     return Plan(
         path="same object",
         reason="it is a tensor already",
@@ -120,8 +121,8 @@ def plan_of_tensor(tensor: Any) -> Plan:
         shares_memory=True,
         writable=True,
         dtype=_torch.dtype_name(tensor),
-        shape=tuple(tensor.shape),
-        strides=tuple(step * tensor.element_size() for step in tensor.stride()),
+        shape=() if tensor.is_nested else tuple(tensor.shape),
+        strides=tuple(step * tensor.element_size() for step in tensor.stride()) if strided else (),
     )
 
 

@@ -15,13 +15,7 @@ from tensorferry._native import core
 __all__ = ["Taken", "is_array_like", "is_producer", "refuse_array", "take", "take_array"]
 
 _BUFFERS = (bytearray, memoryview, array.array)
-_PROTOCOLS = (
-    "__dlpack__",
-    "__dlpack_c_exchange_api__",
-    "__array_interface__",
-    "__cuda_array_interface__",
-    "__array__",
-)
+_PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "__array__")
 
 # DLPack device types whose memory the host can read: CPU, pinned CUDA host, pinned ROCm host.
 _HOST_DEVICES = (1, 3, 11)
@@ -62,7 +56,9 @@ def is_array_like(x: object) -> bool:
         return False
     if isinstance(x, np.ndarray) or _torch.is_tensor(x) or isinstance(x, _BUFFERS):
         return True
-    return not isinstance(x, type) and any(hasattr(type(x), name) for name in _PROTOCOLS)
+    if isinstance(x, type):
+        return False
+    return any(hasattr(type(x), name) for name in _PROTOCOLS) or core.reads_through_exchange_table(type(x))
 
 
 def is_producer(x: object) -> bool:

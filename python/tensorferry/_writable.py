@@ -14,6 +14,7 @@ from tensorferry._errors import ArgumentError, AutogradError, CopyRequiredError,
 from tensorferry._native import core
 from tensorferry._take import take
 from tensorferry._torch_autograd import has_tangent
+from tensorferry._untraced import untraced
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +25,7 @@ __all__ = ["writable"]
 @contextmanager
 def writable(t: torch.Tensor, /) -> Iterator[np.ndarray[Any, Any]]:
     """See :func:`tensorferry.writable`."""
-    array = _open(t)
+    array = untraced(_open)(t)
     raise_version = _version_of(t)
     raise_version()
     try:

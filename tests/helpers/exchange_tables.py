@@ -34,7 +34,7 @@ _new_capsule = ctypes.pythonapi.PyCapsule_New
 class ExchangeTable:
     """A table whose one entry gives out what the object's ``made`` attribute, a :class:`CountingCapsule`, manages.
 
-    Where ``made`` is a text the entry raises a RuntimeError with it, and where it is None it fails without an error.
+    Where ``made`` is None the entry fails without setting an error.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ class ExchangeTable:
         The table of an older version behind it.
     name : bytes
         Of the capsule; consumers know one name only.
+    raises : bool
+        Let the entry raise what the object's ``fileno()`` raises: a C function of Python's own does so.
     empty : bool
         Leave the entry that gives tensors out a null pointer.
 
@@ -61,12 +63,14 @@ class ExchangeTable:
         major: int = 1,
         previous: ExchangeTable | None = None,
         name: bytes = b"dlpack_exchange_api",
+        raises: bool = False,
         empty: bool = False,
     ) -> None:
         self.calls = 0
         self._function = _FromObject(self._give)
         self._name = name
-        entry = None if empty else ctypes.cast(self._function, ctypes.c_void_p)
+        function = ctypes.pythonapi.PyObject_AsFileDescriptor if raises else self._function
+        entry = None if empty else ctypes.cast(function, ctypes.c_void_p)
         before = None if previous is None else ctypes.addressof(previous._table)
         self._table = _Table(major=major, minor=3, previous=before, managed_from_object=entry)
         self.capsule = _new_capsule(ctypes.addressof(self._table), name, None)
@@ -74,19 +78,8 @@ class ExchangeTable:
 
     def _give(self, producer: Any, result: Any) -> int:
         self.calls += 1
-        made: CountingCapsule | str | None = producer.made
-        if isinstance(made, CountingCapsule):
-            _, result[0] = deleter_and_tensor(made.capsule)
-            return 0
-        if made is not None:
-            _set_error(made)
-        return -1
-
-
-_error = ctypes.pythonapi.PyErr_SetString
-_error.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_error.restype = None
-
-
-def _set_error(text: str) -> None:
-    _error(RuntimeError, text.encode())
+        made: CountingCapsule | None = producer.made
+        if made is None:
+            return -1
+        _, result[0] = deleter_and_tensor(made.capsule)
+        return 0

@@ -63,6 +63,24 @@ TEST(PackedStrides, KeepTheOrderOfTheAxes) {
   EXPECT_EQ(packed_strides(transposed, Order::fortran, 2), (Extents{2, 4, 12}));
 }
 
+TEST(ElementStrides, CountItemsInsteadOfBytes) {
+  EXPECT_EQ(element_strides({{2, 3}, {24, 4}, 4}), (Extents{6, 1}));
+  EXPECT_EQ(element_strides({{2, 3}, {8, -16}, 8}), (Extents{1, -2}));
+  EXPECT_EQ(element_strides({{4, 3}, {0, 2}, 2}), (Extents{0, 1}));
+  EXPECT_EQ(element_strides({{}, {}, 8}), Extents{});
+}
+
+TEST(ElementStrides, ReplaceThoseThatNoAddressDependsOn) {
+  EXPECT_EQ(element_strides({{2, 1, 3}, {12, 999, 4}, 4}), (Extents{3, 3, 1}));
+  EXPECT_EQ(element_strides({{1}, {-5}, 4}), Extents{1});
+  EXPECT_EQ(element_strides({{2, 1, 3}, {48, 7, 8}, 4}), (Extents{12, 6, 2}));
+  EXPECT_EQ(element_strides({{2, 0, 3}, {1, 1, 1}, 4}), (Extents{3, 3, 1}));
+}
+
+TEST(ElementStrides, SurviveHugeExtentsOfAnEmptyShape) {
+  EXPECT_EQ(element_strides({{0, huge, huge}, {8, 8, 8}, 8})[2], 1);
+}
+
 // Every element's offset, counted: the oracle of the laws below.
 std::map<std::int64_t, int> visits(const Layout& layout) {
   std::map<std::int64_t, int> counts;

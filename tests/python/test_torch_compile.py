@@ -11,6 +11,8 @@ import torch
 
 import tensorferry as ferry
 
+pytestmark = pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
+
 
 @pytest.fixture(autouse=True)
 def _forget_what_was_compiled():
@@ -110,6 +112,53 @@ def test_a_conversion_inside_is_a_graph_break_with_the_right_values():
     for scale in (1.0, 5.0, -2.0):
         x = torch.arange(4.0) * scale
         assert torch.equal(compiled(x), x * 3 + 1)
+
+
+CALLS: dict[str, Callable[[torch.Tensor, np.ndarray], torch.Tensor]] = {
+    "to_numpy with a cast": lambda x, a: torch.from_numpy(ferry.to_numpy(x, dtype="float64", copy=True)),
+    "to_numpy of a nest": lambda x, a: torch.from_numpy(ferry.to_numpy({"k": [x]}, copy=True)["k"][0]),
+    "from_numpy": lambda x, a: ferry.from_numpy(a),
+    "from_numpy of a reversed array": lambda x, a: ferry.from_numpy(a[::-1]),
+    "from_numpy of a nest": lambda x, a: ferry.from_numpy((a, {"k": a[::-1]}))[1]["k"],
+    "stack": lambda x, a: ferry.stack([x, a]),
+    "stack to NumPy": lambda x, a: ferry.from_numpy(ferry.stack([a, x], to="numpy")),
+    "to_dlpack": lambda x, a: ferry.from_dlpack(ferry.to_dlpack(a, writable=True)),
+    "to_python": lambda x, a: torch.tensor(ferry.to_python({"k": [x, a]})["k"]),
+    "check": lambda x, a: ferry.check(x, shape=(3,), finite=True) + ferry.from_numpy(ferry.check(a, dtype="floating")),
+    "describe": lambda x, a: x + ferry.describe(a).nbytes + len(str(ferry.describe(x).dtype)),
+    "plan": lambda x, a: x + ferry.plan(x, copy=True).nbytes_moved + ferry.plan(a, to="torch", copy=True).copies,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_inside_gives_what_it_gives_outside(call):
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        array = ferry.to_numpy(y, copy=True)
+        return CALLS[call](y, array) + 1
+
+    compiled = _compiled(function)
+    for shift in range(2):
+        x = torch.arange(3.0) + shift
+        assert torch.equal(compiled(x), function(x))
+
+
+def test_our_own_code_is_not_compiled():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return ferry.stack([x * 2, ferry.from_numpy(ferry.to_numpy(x, dtype="float32", copy=True)[::-1])]) + 1
+
+    counted = torch._dynamo.testing.CompileCounter()
+    compiled = torch.compile(function, backend=counted)
+    assert compiled(torch.arange(2.0)).tolist() == [[1, 3], [2, 1]]
+    assert 1 <= counted.frame_count <= 3  # the pieces of the function between our calls
+
+
+def test_a_refusal_inside_is_the_one_from_outside():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return ferry.from_numpy(ferry.to_numpy(x, dtype="int8", copy=True)) + x
+
+    with pytest.raises(ferry.DTypeError, match='casting="unsafe"'):
+        _compiled(function)(torch.arange(3.0))
 
 
 def test_a_view_made_inside_may_be_returned_or_consumed_at_once():

@@ -1,4 +1,4 @@
-"""A backward pass after an edit through ``writable`` raises exactly where one of torch's own in-place edits makes it."""
+"""A backward pass after an edit through ``writable`` raises exactly where one after an in-place edit of torch does."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def _outcome(graph: Graph) -> object:
     try:
         (graph.result * torch.arange(9.0, dtype=torch.float64).reshape(3, 3)).sum().backward()
     except RuntimeError as error:
-        assert "modified by an inplace operation" in str(error)
-        return "raises"
+        return str(error)[:110]
     return [None if x.grad is None else x.grad.tolist() for x in (graph.leaf, graph.factor)]
 
 
@@ -89,7 +88,8 @@ def test_the_sweep_sees_both_ends():
             graph = _graph(operation)
             with torch.no_grad(), ferry.writable(EDITED[edited](graph)) as array:
                 array *= 3
-            outcomes.add(_outcome(graph) == "raises")
+            outcome = _outcome(graph)
+            outcomes.add(isinstance(outcome, str) and "modified by an inplace operation" in outcome)
     assert outcomes == {True, False}
 
 
