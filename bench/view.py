@@ -1,8 +1,8 @@
 """Time of one call that shares memory, beside torch's own: ``python bench/view.py [--quick]``.
 
 Both candidates take turns, round by round. A figure is the best time of a call over 10,000 calls (10 for the nest); the
-ratio is the median of the rounds' paired ratios, with its 10 % and 90 % points. Such calls move no data, so no bandwidth
-limit applies: the bare cost of the timing loop stands beside the figures instead.
+ratio is the median of the rounds' paired ratios, with its 10 % and 90 % points. Such calls move no data, so there is no
+bandwidth to compare with: the bare cost of the timing loop stands beside the figures instead.
 """
 
 from __future__ import annotations

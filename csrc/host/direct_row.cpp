@@ -58,12 +58,23 @@ void convert_complex_row(std::byte* to, std::int64_t to_step, const std::byte* f
 }
 
 // To a complex dtype with parts of type To.
+template <class To, class From, class ToStep, class FromStep>
+void widen_items(std::byte* to, ToStep to_step, const std::byte* from, FromStep from_step,
+                 std::int64_t count) noexcept {
+  for (std::int64_t i = 0; i < count; ++i) {
+    put(to + i * to_step, convert_value<To>(get<From>(from + i * from_step)));
+    put(to + i * to_step + sizeof(To), To{0});
+  }
+}
+
 template <class To, class From>
 void widen_to_complex_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
                           std::int64_t count) noexcept {
-  for (std::int64_t i = 0; i < count; ++i, to += to_step, from += from_step) {
-    put(to, convert_value<To>(get<From>(from)));
-    put(to + sizeof(To), To{0});
+  if (to_step == 2 * Contiguous<To>::value && from_step == Contiguous<From>::value) {
+    widen_items<To, From>(to, std::integral_constant<std::int64_t, 2 * Contiguous<To>::value>{}, from,
+                          Contiguous<From>{}, count);
+  } else {
+    widen_items<To, From>(to, to_step, from, from_step, count);
   }
 }
 

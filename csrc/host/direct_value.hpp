@@ -23,10 +23,10 @@ inline constexpr std::uint32_t float_sign = 0x8000'0000U;
 inline constexpr std::int32_t float_infinity = 0x7F80'0000;
 inline constexpr std::uint32_t float_nan = 0x7FC0'0000U;
 
-// A float16 subnormal counts units of 2^-24. Its place is taken in a float whose last bit has that weight, so that
-// float arithmetic, which flushes no value of that size to zero, does the scaling and the rounding.
+// A float16 subnormal counts units of 2^-24. Laid on a normal float, which is then taken away, it is scaled or rounded
+// by float arithmetic in the default mode, and never small enough for a mode that flushes subnormals to zero.
 inline constexpr float float16_smallest_normal = 0x1p-14F;
-inline constexpr float unit_2_to_minus_24 = 0.5F;
+inline constexpr float last_bit_2_to_minus_24 = 0.5F;
 
 // `value` where the condition holds, else 0. A conditional expression would do, but compilers make jumps of several.
 template <std::integral Int>
@@ -87,8 +87,8 @@ template <SmallFloatBits To>
     const std::int32_t bounded = choose(magnitude < beyond, magnitude, beyond);
     const bool is_subnormal = bounded < smallest_normal;
     const std::int32_t normal = (bounded + 0x0FFF + ((bounded >> 13) & 1) - rebias) >> 13;
-    const auto in_place = std::bit_cast<std::int32_t>(std::bit_cast<float>(bounded) + unit_2_to_minus_24);
-    const std::int32_t subnormal = in_place - std::bit_cast<std::int32_t>(unit_2_to_minus_24);
+    const auto in_place = std::bit_cast<std::int32_t>(std::bit_cast<float>(bounded) + last_bit_2_to_minus_24);
+    const std::int32_t subnormal = in_place - std::bit_cast<std::int32_t>(last_bit_2_to_minus_24);
     code = choose(is_subnormal, subnormal, normal) | where(is_nan, 0x7E00);
   }
   return static_cast<To>(static_cast<std::uint32_t>(code) | sign);

@@ -81,7 +81,7 @@ def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, devi
     LayoutError
         For no items, or unequal shapes; the first that differs is named.
     AutogradError
-        With ``to="torch"``, for items that require grad: the graph would be cut.
+        With ``to="torch"``, or a tensor as `out`, for items that require grad: the graph would be cut.
 
     Examples
     --------
@@ -107,8 +107,8 @@ def to_dlpack(x: Any, /, *, copy: bool | None = False, detach: bool = False, wri
     detach : bool
         Consent to leaving autograd: without it a tensor that requires grad is refused.
     writable : bool
-        Let consumers write. Otherwise the memory of `x` is offered read-only (a copy is always writable): a write
-        through another library is invisible to autograd.
+        Let consumers write; refused where elements overlap. Otherwise the memory of `x` is offered read-only (a copy
+        is always writable): a write through another library is invisible to autograd.
 
     Returns
     -------
@@ -150,7 +150,8 @@ def from_dlpack(
     detach : bool
         Consent to leaving autograd: without it a tensor that requires grad is refused.
     readonly : {"raise", "copy", "share"}
-        With ``to="torch"``, what to do about read-only memory: a torch tensor is always writable.
+        With ``to="torch"``, what to do about read-only memory: a torch tensor is always writable. "copy" makes
+        ``copy=False`` mean None.
 
     Raises
     ------
@@ -189,9 +190,9 @@ def writable(t: torch.Tensor, /) -> AbstractContextManager[np.ndarray[Any, Any]]
     Raises
     ------
     AutogradError
-        When `t` requires grad and gradient mode is on.
+        When `t` requires grad and gradient mode is on, or carries a tangent of forward-mode differentiation.
     LayoutError
-        When elements of `t` overlap (``expand``).
+        When elements of `t` overlap (``expand``), or a subclass says itself how it is read (``__dlpack__``).
     CopyRequiredError
         When memory holds other values than the tensor (conjugate or negative bit, packed dtype), or is elsewhere.
 
