@@ -51,7 +51,7 @@ PyRef share(PyArrayObject* array) {
 }
 
 PyObject* convert_in_python(PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) {
-  static constinit PythonFunction convert("tensorferry._from_numpy", "convert");
+  static constinit PythonFunction convert("tensorferry._convert.from_numpy", "convert");
   return PyObject_Vectorcall(convert.get(), args, static_cast<std::size_t>(nargs), keyword_names);
 }
 

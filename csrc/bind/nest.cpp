@@ -14,7 +14,7 @@ namespace {
 
 constinit PythonFunction name_leaf_function("tensorferry._nest", "name_leaf");
 constinit PythonFunction open_node_function("tensorferry._nest", "open_node");
-constinit PythonFunction convert_leaf_function("tensorferry._to_numpy", "convert_leaf");
+constinit PythonFunction convert_leaf_function("tensorferry._convert.to_numpy", "convert_leaf");
 
 // Containers that are taken apart and built here.
 bool is_plain_container(PyObject* object) noexcept {

@@ -46,7 +46,7 @@ void interpret(ToNumpyArguments& arguments) {
 }
 
 PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
-  static constinit PythonFunction convert("tensorferry._to_numpy", "convert");
+  static constinit PythonFunction convert("tensorferry._convert.to_numpy", "convert");
   const PyRef casting = arguments.casting != nullptr ? PyRef::borrow(arguments.casting)
                                                      : checked(PyUnicode_InternFromString("same_kind"));
   const PyRef order =

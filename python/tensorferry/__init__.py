@@ -5,8 +5,8 @@ says what was given, why it cannot be done and what to write instead. ``import t
 """
 
 from tensorferry import _native
-from tensorferry._api_convert import from_dlpack, register_node, stack, to_dlpack, to_python, writable
-from tensorferry._api_inspect import check, describe, explain, plan, shares_memory
+from tensorferry._api.convert import from_dlpack, register_node, stack, to_dlpack, to_python, writable
+from tensorferry._api.inspect import check, describe, explain, plan, shares_memory
 from tensorferry._errors import (
     ArgumentError,
     AutogradError,

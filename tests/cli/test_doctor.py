@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from helpers.console import run_here, run_outside
-from tensorferry import _doctor, _doctor_checks
+from tensorferry._doctor import checks as _doctor_checks
+from tensorferry._doctor import facts as _doctor
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tensorferry as ferry
-from tensorferry._check import check
+from tensorferry._check.check import check
 
 
 def violations(x: Any, **requirements: Any) -> tuple[str, ...]:

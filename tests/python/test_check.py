@@ -12,7 +12,7 @@ import torch
 import tensorferry as ferry
 from helpers.subprocess import stdout_of
 from helpers.violations import violations
-from tensorferry._check import check
+from tensorferry._check.check import check
 
 X = torch.zeros(4, 3, 8, 8)
 
@@ -277,9 +277,9 @@ def test_neither_checking_nor_describing_arrays_imports_torch():
     code = """
         import sys
         import numpy as np
-        from tensorferry._check import check
-        from tensorferry._describe import describe
-        from tensorferry._shares_memory import shares_memory
+        from tensorferry._check.check import check
+        from tensorferry._inspect.describe import describe
+        from tensorferry._inspect.shares_memory import shares_memory
         x = check(np.ones((2, 3)), shape=("B", 3), dtype="floating", device="cpu", finite=True)
         print(describe(x).strides, shares_memory(x, x[1:]), "torch" in sys.modules)
     """

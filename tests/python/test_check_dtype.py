@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.violations import violations
-from tensorferry._check import check
+from tensorferry._check.check import check
 
 FLOAT32 = np.zeros(2, np.float32)
 SWAPPED = FLOAT32.astype(FLOAT32.dtype.newbyteorder())

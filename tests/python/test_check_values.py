@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tensorferry as ferry
 from helpers.violations import violations
-from tensorferry._check import check
+from tensorferry._check.check import check
 
 NAN, INF = float("nan"), float("inf")
 SPECIAL = [0.0, NAN, 1.5, INF, -2.0, -INF]

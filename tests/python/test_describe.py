@@ -14,8 +14,8 @@ from hypothesis import given
 
 import tensorferry as ferry
 from helpers import layouts
-from tensorferry._describe import describe
-from tensorferry._description import Description, Pitch
+from tensorferry._inspect.describe import describe
+from tensorferry._inspect.description import Description, Pitch
 
 OTHER_ORDER = {"little": ">", "big": "<"}[sys.byteorder]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorferry as ferry
-from tensorferry._describe import describe
+from tensorferry._inspect.describe import describe
 
 
 class Producer:

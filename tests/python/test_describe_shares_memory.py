@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorferry as ferry
-from tensorferry._shares_memory import shares_memory
+from tensorferry._inspect.shares_memory import shares_memory
 
 
 @st.composite

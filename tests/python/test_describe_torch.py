@@ -9,7 +9,7 @@ from hypothesis import given
 from torch._subclasses import FakeTensorMode
 
 from helpers import layouts, torch_dtypes
-from tensorferry._describe import describe
+from tensorferry._inspect.describe import describe
 
 
 def test_autograd_facts():

@@ -6,8 +6,9 @@ import importlib.util
 import time
 from collections.abc import Callable
 
-from tensorferry import _doctor, _torch
+from tensorferry import _torch
 from tensorferry._demo._report import Report
+from tensorferry._doctor import facts as _doctor
 from tensorferry._errors import MissingDependencyError
 
 __all__ = ["run"]

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorferry._plan import Plan
+from tensorferry._plan.plan import Plan
 
 __all__ = ["Check", "Conversion", "Report", "Section", "Timing"]
 

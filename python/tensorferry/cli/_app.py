@@ -56,7 +56,7 @@ def doctor(json: Json = False) -> None:
 
     Exit code 1 when tensors and arrays do not convert both ways.
     """
-    from tensorferry import _doctor
+    from tensorferry._doctor import facts as _doctor
     from tensorferry.cli import _doctor_view
 
     facts = _doctor.examine()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from tensorferry._doctor import Device, Facts
+from tensorferry._doctor.facts import Device, Facts
 from tensorferry.cli._output import grid, heading, stdout, verdict
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import Any
 import typer
 
 from tensorferry._errors import FerryError
-from tensorferry._plan import Plan, plan
+from tensorferry._plan.plan import Plan
+from tensorferry._plan.planning import plan
 from tensorferry.cli._files import SUFFIXES, open_file
 
 __all__ = ["Found", "Row", "check_usage", "examine"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorferry._plan import Plan
+from tensorferry._plan.plan import Plan
 from tensorferry.cli._explain import Found, Row
 from tensorferry.cli._output import counted, grid, heading, human_bytes, stdout, verdict
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tensorferry import _torch
+from tensorferry._convert.take import is_array_like
 from tensorferry._errors import FerryError, MissingDependencyError
 from tensorferry._nest import labelled_leaves
-from tensorferry._take import is_array_like
 
 __all__ = ["SUFFIXES", "Content", "UnreadableFileError", "open_file"]
 

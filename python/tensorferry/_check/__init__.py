@@ -1,0 +1,1 @@
+"""Does a tensor have the properties that the code behind relies on?"""

@@ -1,0 +1,195 @@
+"""Many tensors of one shape into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorferry import _torch
+from tensorferry._convert import destination as _destination
+from tensorferry._convert.options import FromNumpyOptions, choose
+from tensorferry._convert.take import take
+from tensorferry._convert.to_numpy import as_known_dtype
+from tensorferry._dtypes import NATIVE, resolve
+from tensorferry._errors import (
+    ArgumentError,
+    AutogradError,
+    BufferMismatchError,
+    DTypeError,
+    FerryError,
+    LayoutError,
+    ReadOnlyError,
+)
+from tensorferry._native import core
+from tensorferry._torch import make as torch_make
+from tensorferry._torch.autograd import part_in_autograd
+
+__all__ = ["stack"]
+
+
+def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, device: Any = None, out: Any = None) -> Any:
+    """See :func:`tensorferry.stack`."""
+    choose("to", to, ("torch", "numpy"))
+    if to == "numpy" and device is not None:
+        raise ArgumentError(f'device={device!r} with to="numpy"', "arrays live on the host", "leave device out")
+    if out is not None and device is not None:
+        raise ArgumentError(
+            f"device={device!r} with out=", "the destination is where it is", "leave out one of the two arguments"
+        )
+    wanted = resolve(dtype)
+    if wanted == "bits":
+        raise ArgumentError('stack(dtype="bits")', "bits of several dtypes do not mix", "stack views of the bits")
+    sources = _take_all(items, to, wanted, into_tensor=_torch.is_tensor(out))
+    shape = (len(sources), *_common_shape(sources))
+    if out is not None:
+        return _fill_given(out, sources, shape, wanted, dtype)
+    target = _common_dtype(sources) if wanted == "keep" else _choice(sources, wanted)
+    _require_castable(sources, target)
+    if to == "numpy":
+        result = np.empty(shape, dtype=_numpy_dtype(target))
+        _fill(core.Source.from_array(result), sources)
+        return result
+    import torch
+
+    _require_unpacked(target)
+    options = FromNumpyOptions.parse(device, None, "same_kind", None, "copy", False)
+    torch_make.require_finishable(target, options)
+    with _torch.outside_of_modes():
+        tensor = torch.empty(shape, dtype=torch_make.torch_dtype(target), device="cpu")
+        _fill(_torch.take(tensor).source, sources)
+        return torch_make.finished(tensor, options)
+
+
+def _take_all(items: Any, to: str, wanted: str, *, into_tensor: bool) -> list[core.Source]:
+    if not isinstance(items, Sequence) or isinstance(items, (str, bytes)):
+        raise ArgumentError(f"stack() of a {type(items).__name__}", "it is no sequence", "pass a list of tensors")
+    if not items:
+        raise LayoutError("stack() of no items", "the shape of the result is not known", "pass at least one tensor")
+    if to == "torch":
+        _torch.require('stack(to="torch")')
+    return [_take_one(i, item, wanted, into_torch=to == "torch" or into_tensor) for i, item in enumerate(items)]
+
+
+def _take_one(i: int, item: Any, wanted: str, *, into_torch: bool) -> core.Source:
+    part = part_in_autograd(item) if into_torch and _torch.is_tensor(item) else ""
+    if part:
+        raise AutogradError(
+            f"item {i}, which {part}",
+            "copying its values would cut the graph",
+            "use torch.stack to stay in the graph, or x.detach() to leave it",
+        )
+    if isinstance(item, np.ma.MaskedArray):
+        raise DTypeError(f"item {i}, a masked array", "the mask would be lost", "fill it first: x.filled(value)")
+    try:
+        taken = take(item)
+        if taken.source is not None:
+            return taken.source
+        assert taken.array is not None
+        return as_known_dtype(taken.array, wanted, "same_kind", "a stack")
+    except FerryError as error:
+        error.given = f"item {i}: {error.given}"
+        raise
+
+
+def _logical_shape(source: core.Source) -> tuple[int, ...]:
+    return tuple(core.decide(source).shape)
+
+
+def _common_shape(sources: list[core.Source]) -> tuple[int, ...]:
+    first = _logical_shape(sources[0])
+    for i, source in enumerate(sources):
+        shape = _logical_shape(source)
+        if shape != first:
+            raise LayoutError(
+                f"item {i} of shape {shape}",
+                f"item 0 has shape {first}, and one array has one shape",
+                "bring all items to one shape first (crop, or pad with numpy.pad)",
+            )
+    return first
+
+
+def _common_dtype(sources: list[core.Source]) -> str:
+    names = sorted({str(NATIVE[source.dtype]["array"]) for source in sources})
+    if len(names) == 1:
+        return names[0]
+    if all(NATIVE[name]["numpy_native"] for name in names):
+        return str(np.result_type(*names).name)
+    raise DTypeError(
+        f"items of dtypes {', '.join(names)}",
+        "NumPy has no rule which dtype holds them all",
+        'pass dtype=, for example dtype="float32"',
+    )
+
+
+def _choice(sources: list[core.Source], wanted: str) -> str:
+    if wanted == "numpy":
+        return str(np.result_type(*{NATIVE[source.dtype]["native"] for source in sources}).name)
+    return wanted
+
+
+def _require_castable(sources: list[core.Source], target: str) -> None:
+    for i, source in enumerate(sources):
+        try:
+            core.decide(source, dtype=target)
+        except DTypeError as error:
+            error.given = f"item {i}: {error.given}"
+            error.instead = f'convert it first: to_numpy(x, dtype="{target}", casting="unsafe") or "same_value"'
+            raise
+
+
+def _require_unpacked(target: str) -> None:
+    if target.startswith("float4"):
+        raise DTypeError(
+            f"a stack of dtype {target}",
+            "torch packs two elements of this dtype into a byte",
+            'stack to="numpy" and convert the result with from_numpy, or pass dtype="float32"',
+        )
+
+
+def _numpy_dtype(name: str) -> Any:
+    import ml_dtypes
+
+    name = name.removesuffix("_x2")  # arrays hold one value a byte
+    return np.dtype(name) if NATIVE[name]["numpy_native"] else np.dtype(getattr(ml_dtypes, name))
+
+
+def _fill(destination: core.Source, sources: list[core.Source]) -> None:
+    for i, source in enumerate(sources):
+        core.copy_into(destination.item(i), source)
+
+
+def _fill_given(out: Any, sources: list[core.Source], shape: tuple[int, ...], wanted: str, dtype: Any) -> Any:
+    if _torch.is_tensor(out):
+        taken = take(out, move=False)
+        if part_in_autograd(out) or taken.moved_from is not None or taken.tensor is None:
+            raise BufferMismatchError(
+                f"out of type {type(out).__name__} on device {out.device}, requires_grad={out.requires_grad}",
+                "only plain host tensors can be filled",
+                "stack to the host first, then copy_",
+            )
+        destination = taken.source
+        assert destination is not None
+        _require_unpacked(destination.dtype)
+        _destination.require_agreement(destination.dtype, wanted, dtype)
+    else:
+        _destination.agreed_dtype(out, wanted, dtype)
+        destination = core.Source.from_array(out)
+    if tuple(destination.shape) == shape and destination.read_only:
+        raise ReadOnlyError(f"out of shape {shape}", "it is read-only", "pass writable memory")
+    if tuple(destination.shape) != shape or destination.layout_facts()["may_overlap_itself"]:
+        raise BufferMismatchError(
+            f"out of shape {tuple(destination.shape)}",
+            f"the result needs memory of shape {shape} whose elements do not overlap",
+            f"pass an array or tensor of shape {shape}",
+        )
+    _require_castable(sources, destination.dtype)
+    for source in sources:
+        _destination.refuse_overlap(destination, source)
+    _fill(destination, sources)
+    if _torch.is_tensor(out):
+        import torch
+
+        torch.autograd.graph.increment_version(out)
+    return out

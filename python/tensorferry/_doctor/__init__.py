@@ -1,0 +1,1 @@
+"""What this machine and installation can do."""

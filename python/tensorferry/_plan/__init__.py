@@ -1,0 +1,1 @@
+"""What a conversion will do, told before it does it."""
