@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,6 +57,15 @@ _python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _python))
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+
+
+def _outlive_the_interpreter() -> None:
+    """Who holds a capsule at exit may drop it after the collector took our callbacks apart: keep them whole."""
+    for capsule in _kept:
+        _python.Py_IncRef(ctypes.py_object(capsule))
+
+
+atexit.register(_outlive_the_interpreter)
 
 
 class CountingCapsule:
