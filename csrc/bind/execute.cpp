@@ -45,6 +45,18 @@ PyRef sealed(const PyRef& base) {
   return capsule;
 }
 
+// The text of the Python error that is set, which is cleared.
+std::string message_of_python_error() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  const PyRef held_type = PyRef::steal(type), held_value = PyRef::steal(value),
+              held_traceback = PyRef::steal(traceback);
+  const PyRef text = PyRef::steal(value != nullptr ? PyObject_Str(value) : nullptr);
+  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  return words != nullptr ? words : "no reason given";
+}
+
 PyRef new_array(const Decision& decision) {
   PyRef array = make_array(descr_of(decision.result_dtype), decision.shape.size(), decision.shape.data(),
                            decision.strides.data(), nullptr, 0);
@@ -63,10 +75,9 @@ PyRef make_array(PyArray_Descr* descr, int ndim, const std::int64_t* shape, cons
   PyRef array = PyRef::steal(PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data, flags, nullptr));
   if (array) return array;
   if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw PythonErrorSet{};
-  PyErr_Clear();
-  throw Error(ErrorKind::layout, "a tensor of " + std::to_string(ndim) + " axes whose extents multiply to too much",
-              "NumPy counts bytes in 63 bits, axes without elements left out",
-              "take a part of it, for example x[:1000]");
+  throw Error(ErrorKind::layout, "a tensor of " + std::to_string(ndim) + " axes",
+              "NumPy cannot make such an array (" + message_of_python_error() + ")",
+              "take a part of it, for example x[:1000], or reshape it to fewer axes");
 }
 
 PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 import tensorferry as ferry
+from helpers.numpy_names import byte_bounds
 from tensorferry.types import Plan
 
 
 def memory_range(x: Any) -> tuple[int, int]:
     """First address and the one past the last of what a tensor or array may reach."""
     if isinstance(x, np.ndarray):
-        return tuple(np.lib.array_utils.byte_bounds(x))
+        return tuple(byte_bounds(x))
     storage = x.untyped_storage()
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 

@@ -14,6 +14,7 @@ from hypothesis import given
 
 import tensorferry as ferry
 from helpers import layouts
+from helpers.numpy_names import byte_bounds
 from tensorferry._inspect.describe import describe
 from tensorferry._inspect.description import Description, Pitch
 
@@ -76,7 +77,7 @@ def test_layout_facts_of_tensors_are_those_of_torch(x):
     assert d.strides == tuple(4 * step for step in x.stride())
     assert d.nbytes == x.nbytes
     assert (d.storage_offset, d.storage_nbytes) == (x.storage_offset(), x.untyped_storage().nbytes())
-    low, high = np.lib.array_utils.byte_bounds(x.numpy()) if x.numel() else (0, 0)
+    low, high = byte_bounds(x.numpy()) if x.numel() else (0, 0)
     assert d.addresses == ((low, high) if x.numel() else None)
     assert d.span_nbytes == high - low
 
@@ -87,7 +88,7 @@ def test_layout_facts_of_arrays_are_those_of_numpy(x):
     assert (d.shape, d.strides, d.nbytes) == (x.shape, x.strides, x.nbytes)
     assert (d.c_contiguous, d.f_contiguous) == (x.flags.c_contiguous, x.flags.f_contiguous)
     assert (d.writable, d.aligned, d.is_view) == (x.flags.writeable, x.flags.aligned, x.base is not None)
-    bounds = np.lib.array_utils.byte_bounds(x)
+    bounds = byte_bounds(x)
     assert d.addresses == (bounds if x.size else None)
 
 
@@ -172,7 +173,7 @@ def test_arrays_of_ml_dtypes_are_named():
 def test_arrays_that_no_tensor_can_hold_still_have_a_layout(x, dtype, words):
     d = describe(x)
     assert (d.dtype, d.strides, d.nbytes, d.c_contiguous, d.dense) == (dtype, x.strides, x.nbytes, True, True)
-    assert d.addresses == np.lib.array_utils.byte_bounds(x)
+    assert d.addresses == byte_bounds(x)
     assert words in d.note
 
 
@@ -220,7 +221,7 @@ def test_buffers(x, dtype, shape, writable):
     d = describe(x)
     assert (d.kind, d.class_name, d.dtype) == ("buffer", type(x).__name__, dtype)
     assert (d.shape, d.writable, d.c_contiguous) == (shape, writable, True)
-    assert d.addresses == np.lib.array_utils.byte_bounds(np.asarray(memoryview(x)))
+    assert d.addresses == byte_bounds(np.asarray(memoryview(x)))
 
 
 def test_objects_with_an_array_method_say_that_memory_may_be_new():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorferry as ferry
+from helpers.numpy_names import byte_bounds
 from tensorferry._inspect.describe import describe
 
 
@@ -30,7 +31,7 @@ def test_a_host_producer_is_described_by_its_export():
     d = describe(Producer(values))
     assert (d.kind, d.class_name, d.dtype, d.shape) == ("DLPack producer", "Producer", "float32", (3, 4))
     assert (d.strides, d.device, d.pinned, d.writable) == ((32, 8), "cpu", False, True)
-    assert d.addresses == np.lib.array_utils.byte_bounds(values)
+    assert d.addresses == byte_bounds(values)
     assert d.base == "memory of a Producer, exported through DLPack"
 
 
