@@ -1,32 +1,10 @@
 #include "core/dtype.hpp"
 
-#include <array>
-
 namespace ferry {
-namespace {
-
-constexpr std::array<DTypeInfo, dtype_count> table{{
-#define X(name, kind, value_bits, itemsize, per_item, code, bits, lanes, native)            \
-  {std::string_view(#name) == "bool_" ? std::string_view("bool") : std::string_view(#name), \
-   Kind::kind,                                                                              \
-   value_bits,                                                                              \
-   itemsize,                                                                                \
-   per_item,                                                                                \
-   code,                                                                                    \
-   bits,                                                                                    \
-   lanes,                                                                                   \
-   native},
-    FERRY_DTYPES(X)
-#undef X
-}};
-
-}  // namespace
-
-const DTypeInfo& info(DType dtype) noexcept { return table[static_cast<std::size_t>(dtype)]; }
 
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].name == name) return static_cast<DType>(i);
+  for (std::size_t i = 0; i < dtype_table.size(); ++i) {
+    if (dtype_table[i].name == name) return static_cast<DType>(i);
   }
   return std::nullopt;
 }
@@ -66,12 +44,6 @@ DType native_dtype(DType dtype) noexcept {
   }
   // bfloat16 and the exponent-only float8 reach beyond float16's range; every other small float fits inside it.
   return dtype == DType::bfloat16 || dtype == DType::float8_e8m0fnu ? DType::float32 : DType::float16;
-}
-
-DType array_dtype(DType dtype) noexcept {
-  if (dtype == DType::float4_e2m1fn_x2) return DType::float4_e2m1fn;
-  if (dtype == DType::complex32) return DType::complex64;
-  return dtype;
 }
 
 }  // namespace ferry

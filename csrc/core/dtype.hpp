@@ -1,6 +1,7 @@
 // The one table of element types. Everything that depends on a dtype reads it from here.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -74,7 +75,24 @@ struct DTypeInfo {
   bool numpy_native;
 };
 
-[[nodiscard]] const DTypeInfo& info(DType dtype) noexcept;
+inline constexpr std::array<DTypeInfo, dtype_count> dtype_table{{
+#define X(name, kind, value_bits, itemsize, per_item, code, bits, lanes, native)            \
+  {std::string_view(#name) == "bool_" ? std::string_view("bool") : std::string_view(#name), \
+   Kind::kind,                                                                              \
+   value_bits,                                                                              \
+   itemsize,                                                                                \
+   per_item,                                                                                \
+   code,                                                                                    \
+   bits,                                                                                    \
+   lanes,                                                                                   \
+   native},
+    FERRY_DTYPES(X)
+#undef X
+}};
+
+[[nodiscard]] constexpr const DTypeInfo& info(DType dtype) noexcept {
+  return dtype_table[static_cast<std::size_t>(dtype)];
+}
 
 // By the name NumPy and torch use ("bool" for DType::bool_).
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name) noexcept;
@@ -90,6 +108,10 @@ struct DTypeInfo {
 
 // What an array of this dtype holds when nothing is asked: the dtype itself, except for the two types that no NumPy
 // package can hold (packed float4 unpacks, complex32 widens).
-[[nodiscard]] DType array_dtype(DType dtype) noexcept;
+[[nodiscard]] constexpr DType array_dtype(DType dtype) noexcept {
+  if (dtype == DType::float4_e2m1fn_x2) return DType::float4_e2m1fn;
+  if (dtype == DType::complex32) return DType::complex64;
+  return dtype;
+}
 
 }  // namespace ferry

@@ -113,3 +113,12 @@ def test_a_copy_argument_that_is_none_is_refused_by_both(copy):
     for call in (ferry.to_dlpack, ferry.from_dlpack, lambda x, copy: ferry.from_dlpack(x, to="numpy", copy=copy)):
         with pytest.raises(ferry.ArgumentError):
             call(torch.ones(2), copy=copy)
+
+
+def test_no_two_consumers_get_the_same_copy():
+    producer = ferry.to_dlpack(torch.arange(3.0), copy=True)
+    first, second = np.from_dlpack(producer), np.from_dlpack(producer)
+    assert not np.shares_memory(first, second)
+    first[:] = -1
+    assert second.tolist() == [0, 1, 2]
+    assert np.from_dlpack(producer).tolist() == [0, 1, 2]

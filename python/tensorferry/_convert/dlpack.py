@@ -80,9 +80,9 @@ class Producer:
             raise DeviceError(
                 f"dl_device={tuple(dl_device)}", "this memory is the host's", "ask for (1, 0), then move the result"
             )
-        source, copied = self._source, self._copied
-        if copy:
-            source, copied = _copied(source), True
+        # A consumer may take a copy for its own and write to it: so each gets one, and ours keeps the values.
+        copied = bool(copy) or self._copied
+        source = _copied(self._source) if copied else self._source
         versioned = max_version is not None and _pair("max_version", max_version)[0] >= 1
         if source.read_only and not versioned:
             raise ReadOnlyError(
