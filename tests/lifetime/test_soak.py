@@ -116,7 +116,7 @@ def _soak(conversion: Callable[[], object], times: int) -> None:
     print(f"{times} times: {grown_blocks:+} blocks, {grown_nbytes:+} bytes resident")
     assert _counts() == counts
     assert max(abs(b - a) for a, b in zip(common, _common_counts(), strict=True)) < 100
-    assert grown_blocks < 100
+    assert grown_blocks < max(300, times // 100)  # a leak is one for each conversion; caches fill by some hundred
     assert grown_nbytes <= 2 << 20
 
 
