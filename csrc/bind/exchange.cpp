@@ -63,7 +63,6 @@ struct Torch {
   Method storage;
   Method detach;
   Method storage_offset;
-  Property requires_grad;
   Property dtype;
   PyObject* is_copy_on_write = nullptr;  // from the first snapshot on
 };
@@ -91,7 +90,6 @@ bool find_torch() {
   torch.storage.bind_to(tensor.get(), "untyped_storage");
   torch.detach.bind_to(tensor.get(), "detach");
   torch.storage_offset.bind_to(tensor.get(), "storage_offset");
-  torch.requires_grad.bind_to(tensor.get(), "requires_grad");
   torch.dtype.bind_to(tensor.get(), "dtype");
   torch.uint8 = checked(PyObject_GetAttrString(module, "uint8")).release();
   torch.int8 = checked(PyObject_GetAttrString(module, "int8")).release();
@@ -174,7 +172,6 @@ const FastType* torch_tensor_type() { return find_torch() ? fast_type(torch.tens
 
 bool torch_is_neg(PyObject* tensor) { return truth(torch.is_neg(tensor)); }
 bool torch_is_conj(PyObject* tensor) { return truth(torch.is_conj(tensor)); }
-bool torch_requires_grad(PyObject* tensor) { return truth(torch.requires_grad(tensor)); }
 PyRef torch_storage(PyObject* tensor) { return torch.storage(tensor); }
 PyRef torch_dtype(PyObject* tensor) { return torch.dtype(tensor); }
 PyRef torch_detach(PyObject* tensor) { return torch.detach(tensor); }

@@ -29,7 +29,6 @@ bool exchange_api_enabled() noexcept;
 // Each throws PythonErrorSet when the method raises.
 bool torch_is_neg(PyObject* tensor);
 bool torch_is_conj(PyObject* tensor);
-bool torch_requires_grad(PyObject* tensor);
 PyRef torch_storage(PyObject* tensor);
 PyRef torch_dtype(PyObject* tensor);
 PyRef torch_detach(PyObject* tensor);
