@@ -18,23 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Alias", "adjusted", "alias_of", "empty", "finished", "share", "storable"]
 
-# Torch dtypes that every version since 2.6 takes from DLPack; the others go as integers and are viewed.
-_BY_DLPACK = [
-    "bool",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-]
+# What torch takes from DLPack only in newer versions goes as integers of the same width, and is viewed.
 _CARRIERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
 
@@ -66,7 +50,7 @@ def share(source: core.Source, native: str) -> torch.Tensor:
     """Return a tensor over the source's memory, which it keeps alive."""
     from torch.utils.dlpack import from_dlpack
 
-    if native in _BY_DLPACK:
+    if NATIVE[native]["numpy_native"]:
         capsule = core.export_capsule(source.relabelled(native), versioned=False)
         return from_dlpack(capsule)
     carrier = source.relabelled(_CARRIERS[NATIVE[native]["itemsize"]])
