@@ -1,0 +1,1 @@
+"""The cases that ``tensorferry bench`` runs, one file a concept."""
