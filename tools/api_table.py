@@ -18,7 +18,8 @@ GUIDES: dict[str, tuple[str, ...]] = {
         *("plan", "types.Plan", "explain", "types.Explanation", "types.Step"),
         *("describe", "types.Description", "types.NestDescription", "types.Pitch", "check", "shares_memory"),
     ),
-    "sharing-and-copying.md": ("writable",),
+    "sharing-and-copying.md": ("writable", "pool_stats", "types.PoolStats", "trim", "options"),
+    "images.md": ("images_to_tensor", "tensor_to_images"),
     "dlpack.md": ("to_dlpack", "from_dlpack", "types.Producer"),
     "nests.md": ("register_node",),
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import api_table
 import cast_tables
+import cost_table
 import dtype_tables
 import error_table
 
@@ -27,6 +28,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cast-values": cast_tables.cast_values,
     "errors": error_table.errors,
     "api": api_table.api,
+    "costs": cost_table.costs,
 }
 
 _MARKED = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+import tensorferry as ferry
 from helpers.console import run_here, run_outside
 from tensorferry._doctor import checks as _doctor_checks
 from tensorferry._doctor import facts as _doctor
+from tensorferry._units import binary_size
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,10 @@ def test_versions_are_those_of_the_packages(facts):
 def test_the_native_module_tells_how_it_was_built(facts):
     assert set(facts.native) >= {"compiler", "build_type", "numpy", "dlpack"}
     assert facts.native["numpy"].split(".")[0] == "2"
+
+
+def test_the_pool_of_private_copies_is_the_process_own(facts):
+    assert facts.host_pool.limit_nbytes == ferry.pool_stats().limit_nbytes > 0
 
 
 def test_no_device_is_initialised(facts):
@@ -72,7 +78,7 @@ def test_the_text_holds_what_the_json_holds(capsys, facts):
     ran = run_here(capsys, "doctor")
     assert ran.code == 0
     needed = [facts.versions["torch"], facts.versions["ml_dtypes"], *(check.name for check in facts.checks)]
-    needed += [path.call for path in facts.paths]
+    needed += [path.call for path in facts.paths] + [binary_size(facts.host_pool.limit_nbytes)]
     assert [text for text in needed if text not in ran.stdout] == []
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tensorferry._demo._timing import Candidate, Timed, paired_ratios, time_together
+from tensorferry.bench._clock import Timed, Turn, paired_ratios, time_together
 from tensorferry.cli._output import counted, human_bytes, human_seconds
 
 
@@ -19,19 +19,19 @@ def test_calls_take_turns_round_by_round():
         log.append(name)
         time.sleep(0.0002)
 
-    time_together({name: Candidate(lambda name=name: call(name)) for name in "ab"}, rounds=5)
+    time_together({name: Turn(lambda name=name: call(name)) for name in "ab"}, rounds=5)
     turns = [name for name, _ in itertools.groupby(log)]
     assert turns[-10:] == ["a", "b"] * 5
 
 
 def test_every_sample_is_prepared_for():
     log = []
-    time_together({"a": Candidate(lambda: time.sleep(0.0002), lambda: log.append(1))}, rounds=4)
+    time_together({"a": Turn(lambda: time.sleep(0.0002), lambda: log.append(1))}, rounds=4)
     assert len(log) == 5  # one for finding the number of calls, one a round
 
 
 def test_a_sleep_is_timed_as_long_as_it_lasts_and_its_core_is_seen_idle():
-    timed = time_together({"nap": Candidate(lambda: time.sleep(0.002))}, rounds=5)["nap"]
+    timed = time_together({"nap": Turn(lambda: time.sleep(0.002))}, rounds=5)["nap"]
     assert len(timed.samples_s) == 5
     assert 0.002 <= timed.median_s < 0.1
     assert timed.cpu_share < 0.7
@@ -49,7 +49,7 @@ def test_the_garbage_collector_is_left_as_it_was(collecting):
     before = gc.isenabled()
     try:
         (gc.enable if collecting else gc.disable)()
-        time_together({"a": Candidate(lambda: None)}, rounds=2)
+        time_together({"a": Turn(lambda: None)}, rounds=2)
         assert gc.isenabled() == collecting
     finally:
         (gc.enable if before else gc.disable)()

@@ -14,6 +14,10 @@ CALLS = {
     "ferry.to_python({'loss': t, 'step': 1})": "1",
     "ferry.from_numpy(np.ones(3, np.float32), device='remote')": "1",
     "ferry.stack([t, u], to='numpy')": "2",
+    "ferry.images_to_tensor(t)": "LayoutError 0",
+    "ferry.images_to_tensor(torch.ones(2, 2, 3).to('remote'))": "2",  # there and back
+    "ferry.tensor_to_images(t)": "LayoutError 0",
+    "ferry.tensor_to_images(torch.ones(3, 2, 2).to('remote'))": "2",
     "ferry.check(t, shape=(3,), dtype='floating', device='remote')": "0",
     "ferry.check(t, finite=True, range=(0, 1))": "1",
     "ferry.plan([t, u])": "0",

@@ -14,7 +14,7 @@ import tensorferry as ferry
 from tensorferry._demo import _photographs
 from tensorferry._demo._digits import Trained
 from tensorferry._demo._report import Timing
-from tensorferry._demo._timing import Candidate, paired_ratios, time_together
+from tensorferry.bench._clock import Turn, paired_ratios, time_together
 
 __all__ = ["measure", "memcpy_speed"]
 
@@ -51,13 +51,13 @@ def memcpy_speed() -> float:
     return _MEMCPY_BYTES / timed["memcpy"].median_s
 
 
-def _memcpy(nbytes: int) -> Candidate:
+def _memcpy(nbytes: int) -> Turn:
     source, target = np.ones(nbytes, np.uint8), np.empty(nbytes, np.uint8)
-    return Candidate(lambda: np.copyto(target, source))
+    return Turn(lambda: np.copyto(target, source))
 
 
 def _timed(case: Case, threads: int) -> Timing:
-    candidates = {"ours": Candidate(case.ours[1])}
+    candidates = {"ours": Turn(case.ours[1])}
     nbytes = int(case.ours[1]().nbytes) if case.copies else 0
     if case.copies:
         candidates["memcpy"] = _memcpy(nbytes)
@@ -79,13 +79,13 @@ def _timed(case: Case, threads: int) -> Timing:
     )
 
 
-def _idioms(case: Case, threads: int) -> dict[str, Candidate]:
+def _idioms(case: Case, threads: int) -> dict[str, Turn]:
     """Let torch work on all cores and on one: on a busy machine its threads wait for each other for milliseconds."""
     import torch
 
     counts = sorted({1, threads}) if case.copies else [threads]
     return {
-        f"{code}#{count}": Candidate(call, partial(torch.set_num_threads, count))
+        f"{code}#{count}": Turn(call, partial(torch.set_num_threads, count))
         for code, call in case.usual
         for count in counts
     }

@@ -31,7 +31,7 @@ Point = Mapping[str, int | float | str]
 """One setting of a case's parameters, for example ``{"nbytes": 1 << 20, "dtype": "float32"}``."""
 
 Code = str | Callable[[Inputs], object]
-"""A Python expression over the names of the inputs, or a function that takes the inputs."""
+"""A Python expression over the names of the inputs (and ``np``, and what it needs), or a function of the inputs."""
 
 Form = Literal["ours", "naive", "best"]
 
@@ -123,14 +123,16 @@ class Case:
     title : str
         One line for people.
     setup : callable
-        ``setup(rng, **point)`` makes fresh inputs from a ``numpy.random.Generator``. They must not be all zeros.
+        ``setup(rng, **point)`` makes fresh inputs from a ``numpy.random.Generator``. They must not be all zeros. Where
+        a run is not on "cpu", ``device`` is among the keywords.
     candidates : tuple of Candidate
         The first is ours.
     expected : callable
         ``expected(inputs)`` gives what every candidate must return, by NumPy or torch, never by our own code.
     check : callable, optional
-        ``check(result, expected)`` raises AssertionError unless they agree. The default wants equal nests, dtypes,
-        shapes and values, NaN equal to NaN; whether a leaf is an array or a tensor makes no difference.
+        ``check(result, expected)`` raises AssertionError unless they agree; it may return how many values it compared.
+        The default wants equal nests, dtypes, shapes and values, NaN equal to NaN; whether a leaf is an array or a
+        tensor makes no difference.
     nbytes : callable, optional
         ``nbytes(inputs)``: bytes read plus bytes written by an ideal implementation. None where no data moves.
     limit : str, optional
@@ -152,7 +154,7 @@ class Case:
     setup: Callable[..., Inputs]
     candidates: tuple[Candidate, ...]
     expected: Callable[[Inputs], object]
-    check: Callable[[Any, Any], None] | None = None
+    check: Callable[[Any, Any], object] | None = None
     nbytes: Callable[[Inputs], int] | None = None
     limit: str | None = None
     goals: tuple[Goal, ...] = ()

@@ -83,7 +83,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class GoalOutcome:
-    """A goal and whether it was met; None where what it is measured against is missing."""
+    """A goal and whether it was met; None, and 0 reached, where ours or what it is measured against is missing."""
 
     text: str
     against: str

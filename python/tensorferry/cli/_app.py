@@ -9,6 +9,7 @@ from typing import Annotated
 import rich.table  # noqa: F401  (a missing rich is reported by the caller, before any command runs)
 import typer
 
+from tensorferry.cli._bench_app import bench
 from tensorferry.cli._output import emit_json, progress, with_clear_errors
 
 __all__ = ["app"]
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 demo = typer.Typer()
 app.add_typer(demo, name="demo")
+app.add_typer(bench, name="bench")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 

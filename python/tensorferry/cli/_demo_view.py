@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 
 from tensorferry._demo._report import Report, Section, Timing
-from tensorferry._demo._timing import ROUNDS
+from tensorferry.bench._clock import ROUNDS
 from tensorferry.cli._output import counted, grid, heading, human_bytes, human_seconds, stdout, verdict
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import platform
 from typing import TYPE_CHECKING
 
 from tensorferry._doctor.facts import Device, Facts
+from tensorferry._units import binary_size
 from tensorferry.cli._output import grid, heading, stdout, verdict
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def _software(facts: Facts) -> Table:
     sanitizers = f", sanitizers {native['sanitizers']}" if native.get("sanitizers") else ""
     built = f"compiler {native['compiler']}, {native['build_type']}, NumPy {native['numpy']}, DLPack {native['dlpack']}"
     table.add_row("native module", "built by", built + sanitizers)
+    kept = f"{binary_size(facts.host_pool.limit_nbytes)} of idle memory are kept for the next ones, at most"
+    table.add_row("private copies", "from a pool", kept)
     return table
 
 

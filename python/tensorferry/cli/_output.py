@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorferry._errors import FerryError
+from tensorferry._units import counted, human_bytes, human_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,27 +96,3 @@ def verdict(good: bool, yes: str = "ok", no: str = "FAILED") -> Text:
     from rich.text import Text
 
     return Text(yes if good else no, style="green" if good else "bold red")
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def human_bytes(count: float) -> str:
-    """Return a number of bytes with three digits and a decimal unit, such as "1.31 MB"."""
-    return f"{count:.0f} B" if count < 1000 else _scaled(count / 1000, ("kB", "MB", "GB", "TB"))
-
-
-def human_seconds(seconds: float) -> str:
-    """Return a time with three digits, such as "480 ns" or "1.31 ms"."""
-    return _scaled(seconds * 1e9, ("ns", "us", "ms", "s"))
-
-
-def _scaled(number: float, units: tuple[str, ...]) -> str:
-    unit = 0
-    while number >= 999.5 and unit + 1 < len(units):
-        number /= 1000
-        unit += 1
-    digits = 0 if number >= 99.95 else 1 if number >= 9.995 else 2
-    return f"{number:.{digits}f} {units[unit]}"
