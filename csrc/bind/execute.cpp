@@ -6,8 +6,11 @@
 #include "bind/descr.hpp"
 #include "bind/errors.hpp"
 #include "bind/gil.hpp"
+#include "bind/owned_array.hpp"
+#include "bind/threads.hpp"
 #include "bind/view.hpp"
 #include "host/copy.hpp"
+#include "host/parallel.hpp"
 
 namespace ferry::bind {
 namespace {
@@ -58,8 +61,8 @@ std::string message_of_python_error() {
 }
 
 PyRef new_array(const Decision& decision) {
-  PyRef array = make_array(descr_of(decision.result_dtype), decision.shape.size(), decision.shape.data(),
-                           decision.strides.data(), nullptr, 0);
+  PyRef array = owned_array(descr_of(decision.result_dtype), decision.shape.size(), decision.shape.data(),
+                            decision.strides.data());
   // NumPy forgets the strides of an array without elements; the decision's are as good, and known beforehand.
   std::copy_n(decision.strides.begin(), decision.strides.size(), PyArray_STRIDES(as_array(array)));
   return array;
@@ -97,6 +100,7 @@ PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
 void copy_checked(const TensorRef& destination, const TensorRef& source, bool check_values) {
   const std::int64_t nbytes = element_count(destination.layout.shape).value_or(0) * destination.layout.itemsize;
   std::optional<Mismatch> mismatch;
+  const ThreadLimit threads(threads_for(nbytes));
   {
     const GilReleased released(nbytes >= release_gil_above_nbytes);
     if (check_values) {

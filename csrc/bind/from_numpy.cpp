@@ -2,14 +2,20 @@
 
 #include <span>
 
+#include "bind/arguments.hpp"
 #include "bind/descr.hpp"
 #include "bind/errors.hpp"
 #include "bind/exchange.hpp"
+#include "bind/execute.hpp"
 #include "bind/gil.hpp"
 #include "bind/keywords.hpp"
+#include "bind/nest.hpp"
+#include "bind/owned_tensor.hpp"
 #include "bind/python_function.hpp"
+#include "bind/source.hpp"
 #include "bind/view.hpp"
 #include "dlpack/managed.hpp"
+#include "transfer/plan.hpp"
 
 namespace ferry::bind {
 namespace {
@@ -50,10 +56,63 @@ PyRef share(PyArrayObject* array) {
   return PyRef::steal(static_cast<PyObject*>(tensor));
 }
 
+KeywordParser<6> keywords{{"device", "dtype", "casting", "copy", "readonly", "requires_grad"}};
+
+// Fills `request` with what the hot path can do alone, or tells that it cannot: mistakes are Python's, too.
+bool interpret(PyObject* const* values, PyObject* names, Request& request) {
+  PyObject *device = Py_None, *dtype = Py_None, *casting = nullptr, *copy = Py_None, *readonly = nullptr,
+           *requires_grad = Py_False;
+  keywords.read("from_numpy", values, names, {&device, &dtype, &casting, &copy, &readonly, &requires_grad});
+  if (device != Py_None || readonly != nullptr || requires_grad != Py_False) return false;
+  if (copy != Py_None && copy != Py_True) return false;
+  if (copy == Py_True) request.copy = CopyPolicy::always;
+  if (casting != nullptr) {
+    const auto rule = casting_argument(casting);
+    if (!rule) return false;
+    request.casting = *rule;
+  }
+  const auto wanted = dtype_argument(dtype);
+  if (!wanted) return false;
+  request.dtype_choice = wanted->choice;
+  request.dtype = wanted->dtype;
+  return true;
+}
+
+// A copy for which nobody has to be asked: nothing about an array that leads back to a tensor, or may map a file.
+PyRef copy_plainly(PyArrayObject* array, const Request& request) {
+  const auto ref = describe_array(array);
+  if (!ref || torch_tensor_type() == nullptr) return {};
+  const Decision decision = decide(*ref, request);
+  const bool changes_dtype = decision.result_dtype != ref->dtype;
+  const bool asked = request.copy == CopyPolicy::always || changes_dtype;
+  if (decision.path != Path::copy || (!asked && (ref->read_only || is_over_a_tensor(array)))) return {};
+  auto owned = owned_tensor(decision.result_dtype, decision.shape, decision.strides);
+  if (!owned) return {};
+  owned->ref.dtype = decision.value_dtype;
+  copy_checked(owned->ref, *ref, decision.checks_values);
+  return std::move(owned->tensor);
+}
+
 PyObject* convert_in_python(PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) {
   static constinit PythonFunction convert("tensorferry._convert.from_numpy", "convert");
   return PyObject_Vectorcall(convert.get(), args, static_cast<std::size_t>(nargs), keyword_names);
 }
+
+// A nest with nothing asked.
+class TensorLeaves final : public LeafConverter {
+ public:
+  PyRef plain_leaf(PyObject* leaf) override {
+    if (!PyArray_CheckExact(leaf)) return {};
+    auto* array = reinterpret_cast<PyArrayObject*>(leaf);
+    if (PyRef tensor = share(array)) return tensor;
+    return copy_plainly(array, Request{.target = Target::torch});
+  }
+
+  PyRef odd_leaf(PyObject* leaf) override {
+    static constinit PythonFunction convert("tensorferry._convert.from_numpy", "convert_leaf");
+    return checked(PyObject_CallOneArg(convert.get(), leaf));
+  }
+};
 
 }  // namespace
 
@@ -100,8 +159,15 @@ tensor([2., 1., 0.])
 PyObject* from_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) noexcept {
   return guarded([&]() -> PyObject* {
     PyObject* a = positional_argument("from_numpy", args, nargs);
-    if (keyword_names == nullptr && PyArray_CheckExact(a)) {
-      if (PyRef tensor = share(reinterpret_cast<PyArrayObject*>(a))) return tensor.release();
+    if (keyword_names == nullptr) {
+      TensorLeaves leaves;
+      if (PyRef tensor = leaves.plain_leaf(a)) return tensor.release();
+      if (is_container(a) && torch_tensor_type() != nullptr) return convert_nest(a, leaves).release();
+    } else if (PyArray_CheckExact(a)) {
+      Request request{.target = Target::torch};
+      if (interpret(args + nargs, keyword_names, request)) {
+        if (PyRef tensor = copy_plainly(reinterpret_cast<PyArrayObject*>(a), request)) return tensor.release();
+      }
     }
     return convert_in_python(args, nargs, keyword_names);
   });

@@ -33,6 +33,11 @@ PYBIND11_MODULE(_core, module) {
   ferry::bind::register_errors();
   ferry::bind::register_dtypes(module);
   ferry::bind::register_source(module);
+  ferry::bind::register_scan(module);
+  ferry::bind::register_stack(module);
   ferry::bind::register_plan(module);
+  ferry::bind::register_engine(module);
+  ferry::bind::register_image(module);
+  ferry::bind::register_pool(module);
   ferry::bind::register_build_info(module);
 }

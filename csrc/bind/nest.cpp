@@ -1,4 +1,5 @@
-// One walk over a nest of tensors.
+#include "bind/nest.hpp"
+
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -7,14 +8,12 @@
 #include "bind/identity_map.hpp"
 #include "bind/numpy_api.hpp"
 #include "bind/python_function.hpp"
-#include "bind/to_numpy.hpp"
 
 namespace ferry::bind {
 namespace {
 
 constinit PythonFunction name_leaf_function("tensorferry._nest", "name_leaf");
 constinit PythonFunction open_node_function("tensorferry._nest", "open_node");
-constinit PythonFunction convert_leaf_function("tensorferry._convert.to_numpy", "convert_leaf");
 
 // Containers that are taken apart and built here.
 bool is_plain_container(PyObject* object) noexcept {
@@ -29,14 +28,14 @@ bool passes_through(PyObject* leaf) noexcept {
 
 class Walk {
  public:
-  explicit Walk(const ToNumpyArguments& arguments) : arguments_(arguments) {}
+  explicit Walk(LeafConverter& leaves) : leaves_(leaves) {}
 
   PyRef convert(PyObject* node) {
     if (passes_through(node)) return PyRef::borrow(node);
     if (!is_plain_container(node)) {
       if (PyObject* known = done_.find(node)) return PyRef::borrow(known);
       in_leaf_ = true;
-      PyRef array = leaf_to_numpy(node, arguments_);
+      PyRef array = leaves_.plain_leaf(node);
       in_leaf_ = false;
       if (array) return remember(node, std::move(array));
     }
@@ -134,7 +133,7 @@ class Walk {
     const PyRef opened = checked(PyObject_CallOneArg(open_node, node));
     if (opened.get() == Py_None) {
       in_leaf_ = true;
-      PyRef array = convert_odd_leaf(node);
+      PyRef array = leaves_.odd_leaf(node);
       in_leaf_ = false;
       return remember(node, std::move(array));
     }
@@ -145,17 +144,7 @@ class Walk {
     return checked(PyObject_CallOneArg(rebuild, converted.get()));
   }
 
-  PyRef convert_odd_leaf(PyObject* leaf) {
-    PyObject* convert_leaf = convert_leaf_function.get();
-    const Request& request = arguments_.request;
-    PyObject* copy = request.copy == CopyPolicy::always  ? Py_True
-                     : request.copy == CopyPolicy::never ? Py_False
-                                                         : Py_None;
-    const char order[2] = {"KCFA"[static_cast<int>(request.order)], '\0'};
-    return checked(PyObject_CallFunction(convert_leaf, "OOs", leaf, copy, order));
-  }
-
-  const ToNumpyArguments& arguments_;
+  LeafConverter& leaves_;
   IdentityMap done_;
   std::unordered_set<PyObject*> open_;  // containers between the root and here
   bool in_leaf_ = false;                // a failure now is that of a leaf
@@ -168,8 +157,8 @@ bool is_container(PyObject* object) noexcept {
   return PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object);
 }
 
-PyRef nest_to_numpy(PyObject* nest, const ToNumpyArguments& arguments) {
-  Walk walk(arguments);
+PyRef convert_nest(PyObject* nest, LeafConverter& leaves) {
+  Walk walk(leaves);
   try {
     return walk.convert(nest);
   } catch (const Error& error) {

@@ -8,7 +8,12 @@ namespace ferry::bind {
 void register_errors();
 void register_dtypes(pybind11::module_& module);
 void register_source(pybind11::module_& module);
+void register_scan(pybind11::module_& module);
+void register_stack(pybind11::module_& module);
 void register_plan(pybind11::module_& module);
+void register_image(pybind11::module_& module);
+void register_engine(pybind11::module_& module);
+void register_pool(pybind11::module_& module);
 void register_build_info(pybind11::module_& module);
 
 }  // namespace ferry::bind

@@ -7,6 +7,7 @@
 #include "bind/errors.hpp"
 #include "bind/execute.hpp"
 #include "bind/names.hpp"
+#include "bind/owned_tensor.hpp"
 #include "bind/register.hpp"
 #include "bind/tuples.hpp"
 
@@ -70,6 +71,18 @@ void register_plan(py::module_& module) {
       },
       py::arg("source"), py::arg("decision"), py::arg("destination") = py::none(),
       "Make the array that was decided on; a destination is filled and returned.");
+  module.def(
+      "empty_tensor",
+      [](const Decision& decision) -> py::object {
+        auto owned = owned_tensor(decision.result_dtype, decision.shape, decision.strides);
+        if (!owned) return py::none();
+        Source destination;
+        destination.ref = owned->ref;
+        destination.ref.dtype = decision.value_dtype;
+        destination.owner = owned->tensor;
+        return py::make_tuple(py::reinterpret_steal<py::object>(owned->tensor.release()), destination);
+      },
+      py::arg("decision"), "A new torch tensor, and where to fill it; None where torch has to make it itself.");
   module.def(
       "writable_array",
       [](const Source& source, const Decision& decision) {

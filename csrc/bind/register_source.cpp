@@ -14,7 +14,6 @@
 #include "bind/tuples.hpp"
 #include "bind/view.hpp"
 #include "core/layout.hpp"
-#include "host/scan.hpp"
 
 namespace py = pybind11;
 
@@ -40,8 +39,6 @@ py::object layout_facts(const Source& source) {
   facts["aligned"] = is_aligned(source.ref);
   return facts;
 }
-
-py::tuple scan_result(const ScanReport& report) { return py::make_tuple(report.count, report.first); }
 
 }  // namespace
 
@@ -151,13 +148,6 @@ void register_source(py::module_& module) {
         return py::reinterpret_steal<py::object>(export_capsule(source, flags, versioned).release());
       },
       py::arg("source"), py::kw_only(), py::arg("versioned"), py::arg("flags") = 0, "A new DLPack capsule.");
-  module.def(
-      "scan_nonfinite", [](const Source& source) { return scan_result(scan_nonfinite(source.ref)); }, py::arg("source"),
-      "(count, first flat index) of NaN and infinities.");
-  module.def(
-      "scan_outside",
-      [](const Source& source, double low, double high) { return scan_result(scan_outside(source.ref, low, high)); },
-      py::arg("source"), py::arg("low"), py::arg("high"), "(count, first flat index) of values outside [low, high].");
 }
 
 }  // namespace ferry::bind

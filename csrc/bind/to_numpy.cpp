@@ -3,8 +3,10 @@
 #include <array>
 #include <string>
 
+#include "bind/arguments.hpp"
 #include "bind/errors.hpp"
 #include "bind/keywords.hpp"
+#include "bind/nest.hpp"
 #include "bind/numpy_api.hpp"
 #include "bind/python_function.hpp"
 
@@ -13,17 +15,11 @@ namespace {
 
 KeywordParser<7> keywords{{"copy", "dtype", "casting", "order", "out", "stream", "pinned"}};
 
-bool equals(PyObject* text, const char* expected) {
-  return PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, expected) == 0;
-}
-
 // Fills `request` for what the hot path can do alone; everything else, mistakes included, is Python's.
 void interpret(ToNumpyArguments& arguments) {
-  const bool only_copy_and_order = arguments.dtype == Py_None && arguments.out == Py_None &&
-                                   arguments.stream == Py_None && arguments.casting == nullptr &&
-                                   arguments.pinned == nullptr;
   Request& request = arguments.request;
-  bool understood = only_copy_and_order;
+  const bool out_is_plain = arguments.out == Py_None || PyArray_CheckExact(arguments.out);
+  bool understood = out_is_plain && arguments.stream == Py_None && arguments.pinned == nullptr;
   if (arguments.copy == Py_True) {
     request.copy = CopyPolicy::always;
   } else if (arguments.copy == Py_False) {
@@ -42,6 +38,20 @@ void interpret(ToNumpyArguments& arguments) {
       understood = false;
     }
   }
+  if (arguments.casting != nullptr) {
+    const auto casting = casting_argument(arguments.casting);
+    understood = understood && casting;
+    request.casting = casting.value_or(request.casting);
+  }
+  if (understood && arguments.dtype != Py_None) {
+    const auto dtype = dtype_argument(arguments.dtype);
+    understood = dtype.has_value();
+    request.dtype_choice = dtype.value_or(DTypeArgument{}).choice;
+    request.dtype = dtype.value_or(DTypeArgument{}).dtype;
+    // Arrays hold one value a byte.
+    if (request.dtype == DType::float4_e2m1fn_x2) request.dtype = DType::float4_e2m1fn;
+  }
+  arguments.leaf_only = arguments.out != Py_None || arguments.casting != nullptr || arguments.dtype != Py_None;
   arguments.is_simple = understood;
 }
 
@@ -57,6 +67,26 @@ PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
                                       order.get(), arguments.out,  arguments.stream, pinned.get()};
   return PyObject_Vectorcall(convert.get(), call.data(), call.size(), nullptr);
 }
+
+class ArrayLeaves final : public LeafConverter {
+ public:
+  explicit ArrayLeaves(const ToNumpyArguments& arguments) : arguments_(arguments) {}
+
+  PyRef plain_leaf(PyObject* leaf) override { return leaf_to_numpy(leaf, arguments_); }
+
+  PyRef odd_leaf(PyObject* leaf) override {
+    static constinit PythonFunction convert("tensorferry._convert.to_numpy", "convert_leaf");
+    const Request& request = arguments_.request;
+    PyObject* copy = request.copy == CopyPolicy::always  ? Py_True
+                     : request.copy == CopyPolicy::never ? Py_False
+                                                         : Py_None;
+    const char order[2] = {"KCFA"[static_cast<int>(request.order)], '\0'};
+    return checked(PyObject_CallFunction(convert.get(), "OOs", leaf, copy, order));
+  }
+
+ private:
+  const ToNumpyArguments& arguments_;
+};
 
 }  // namespace
 
@@ -116,7 +146,8 @@ PyRef leaf_to_numpy(PyObject* leaf, const ToNumpyArguments& arguments) {
     return torch_leaf(leaf, *type, arguments);
   }
   const Request& request = arguments.request;
-  if (PyArray_CheckExact(leaf) && request.copy != CopyPolicy::always && request.order == Order::keep) {
+  if (!arguments.leaf_only && PyArray_CheckExact(leaf) && request.copy != CopyPolicy::always &&
+      request.order == Order::keep) {
     return PyRef::borrow(leaf);
   }
   return {};
@@ -134,7 +165,10 @@ PyObject* to_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs
     }
     if (arguments.is_simple) {
       if (PyRef array = leaf_to_numpy(x, arguments)) return array.release();
-      if (is_container(x)) return nest_to_numpy(x, arguments).release();
+      if (is_container(x) && !arguments.leaf_only) {
+        ArrayLeaves leaves(arguments);
+        return convert_nest(x, leaves).release();
+      }
     }
     return convert_in_python(x, arguments);
   });

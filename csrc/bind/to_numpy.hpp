@@ -17,8 +17,9 @@ struct ToNumpyArguments {
   PyObject* stream = Py_None;
   PyObject* pinned = nullptr;
 
-  // Only `copy` and `order` were given: everything the hot path understands, already in `request`.
+  // What was given is what the hot path understands, and is in `request`.
   bool is_simple = true;
+  bool leaf_only = false;  // a destination, a dtype or a casting rule is another for each leaf of a nest
   Request request;
 };
 
@@ -27,10 +28,6 @@ PyRef leaf_to_numpy(PyObject* leaf, const ToNumpyArguments& arguments);
 
 // Reads a tensor of exact type torch.Tensor or Parameter through its exchange table.
 PyRef torch_leaf(PyObject* tensor, const FastType& type, const ToNumpyArguments& arguments);
-
-// A dict, list or tuple, or an instance of a subclass, walked in one go; what the walk does not know it asks Python.
-PyRef nest_to_numpy(PyObject* nest, const ToNumpyArguments& arguments);
-bool is_container(PyObject* object) noexcept;
 
 PyObject* to_numpy(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) noexcept;
 

@@ -1,22 +1,16 @@
-// Reads a tensor of exact type torch.Tensor or Parameter through the exchange table, with the guards it lacks.
+// The array for a tensor of exact type torch.Tensor or Parameter.
 #include "bind/descr.hpp"
 #include "bind/errors.hpp"
 #include "bind/exchange.hpp"
 #include "bind/execute.hpp"
 #include "bind/to_numpy.hpp"
+#include "bind/torch_source.hpp"
 #include "bind/view.hpp"
 #include "core/checked_math.hpp"
 #include "dlpack/describe.hpp"
 
 namespace ferry::bind {
 namespace {
-
-bool has_elements(const DLTensor& tensor) noexcept {
-  for (int i = 0; i < tensor.ndim; ++i) {
-    if (tensor.shape[i] == 0) return false;
-  }
-  return true;
-}
 
 // What remembers the tensor: a weak reference, or an alias where nobody but this call holds the tensor any more.
 PyRef origin_of(PyObject* tensor) {
@@ -39,63 +33,57 @@ PyRef plain_view(const DLTensor& dl, DType dtype, PyRef base) {
   return array;
 }
 
-// What a tensor's memory stands for, and where it is.
-struct Reading {
-  DLTensor dl{};
-  DType dtype{};
-  bool conjugated = false;
-  bool negated = false;
-};
-
-void ask_table(PyObject* tensor, const FastType& type, DLTensor& dl) {
-  if (type.api->dltensor_from_py_object_no_sync(tensor, &dl) != 0) throw PythonErrorSet{};
+bool share_bytes(const TensorRef& a, const TensorRef& b) noexcept {
+  const ByteSpan first = span(a.layout);
+  const ByteSpan second = span(b.layout);
+  const auto a_start = reinterpret_cast<std::uintptr_t>(a.data);
+  const auto b_start = reinterpret_cast<std::uintptr_t>(b.data);
+  return a_start + static_cast<std::uintptr_t>(first.low) < b_start + static_cast<std::uintptr_t>(second.high) &&
+         b_start + static_cast<std::uintptr_t>(second.low) < a_start + static_cast<std::uintptr_t>(first.high);
 }
 
-// False when the table refuses, or gives no host memory, or the dtype's name needs torch to tell.
-bool read(PyObject* tensor, const FastType& type, Reading& reading) {
-  // Torch lets go of the GIL to answer about marks, and the table only lends the shape: so it is asked last.
-  reading.negated = torch_is_neg(tensor);
-  const DLTensor& dl = reading.dl;
-  ask_table(tensor, type, reading.dl);
-  if (dl.dtype.code == kDLComplex) {
-    reading.conjugated = torch_is_conj(tensor);
-    ask_table(tensor, type, reading.dl);
-  }
-  const auto dtype = dtype_from_dlpack(dl.dtype);
-  if (dl.device.device_type != kDLCPU || !dtype || dl.ndim > max_ndim) return false;
-  if (dl.data == nullptr && has_elements(dl)) return false;
-  reading.dtype = *dtype;
-  const bool may_be_small = *dtype == DType::uint8 || *dtype == DType::int8;  // torch.uint4 looks the same here
-  return !may_be_small || torch_is_plain_byte(torch_dtype(tensor).get());
+// Nothing unless `out` is plainly what the source fits into: Python says what is wrong with it.
+PyRef fill(PyObject* out, const Source& source, const ToNumpyArguments& arguments) {
+  auto* array = reinterpret_cast<PyArrayObject*>(out);
+  const auto destination = describe_array(array);
+  Request request = arguments.request;
+  if (!destination || destination->read_only || request.copy == CopyPolicy::never) return {};
+  const bool agrees = request.dtype_choice == DTypeChoice::keep ||
+                      (request.dtype_choice == DTypeChoice::named && request.dtype == destination->dtype);
+  if (!agrees || may_overlap_itself(destination->layout) || share_bytes(*destination, source.ref)) return {};
+  request.into_destination = true;
+  request.order = Order::keep;  // the destination has its own
+  request.dtype_choice = DTypeChoice::named;
+  request.dtype = destination->dtype;
+  const Decision decision = decide(source.ref, request);
+  if (!(decision.shape == destination->layout.shape)) return {};
+  return execute(source, decision, array);
 }
 
 }  // namespace
 
 // Nothing when the hot path cannot read the tensor: Python finds out why.
 PyRef torch_leaf(PyObject* tensor, const FastType& type, const ToNumpyArguments& arguments) {
-  if (torch_may_copy_on_read(tensor)) return {};
-  Reading reading;
-  try {
-    if (!read(tensor, type, reading)) return {};
-  } catch (const PythonErrorSet&) {
-    PyErr_Clear();
-    return {};
-  }
-  PyRef storage = torch_storage(tensor);
-  if (!fits_storage(tensor, storage.get(), reading.dl, info(reading.dtype).itemsize)) return {};
+  TorchReading reading;
+  if (!read_torch(tensor, type, reading)) return {};
   const Request& request = arguments.request;
-  if (is_plain_view(reading.dtype, reading.negated || reading.conjugated, request)) {
+  if (arguments.out == Py_None && is_plain_view(reading.dtype, reading.negated || reading.conjugated, request)) {
     if (!info(reading.dtype).numpy_native) warn_about_extension(reading.dtype);
-    return plain_view(reading.dl, reading.dtype, make_view(std::move(storage), origin_of(tensor)));
+    return plain_view(reading.dl, reading.dtype, make_view(std::move(reading.storage), origin_of(tensor)));
   }
   Source source;
   source.ref = describe(reading.dl);
   source.ref.conjugated = reading.conjugated;
   source.ref.negated = reading.negated;
+  if (arguments.out != Py_None) {
+    source.owner = make_view(std::move(reading.storage), origin_of(tensor));
+    return fill(arguments.out, source, arguments);
+  }
   const Decision decision = decide(source.ref, request);
-  if (!info(decision.result_dtype).numpy_native) warn_about_extension(decision.result_dtype);
+  const bool asked = request.dtype_choice != DTypeChoice::keep;
+  if (!asked && !info(decision.result_dtype).numpy_native) warn_about_extension(decision.result_dtype);
   // A copy holds the storage too: without the GIL, somebody might drop the tensor.
-  source.owner = make_view(std::move(storage), origin_of(tensor));
+  source.owner = make_view(std::move(reading.storage), origin_of(tensor));
   return execute(source, decision);
 }
 

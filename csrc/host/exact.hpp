@@ -9,7 +9,9 @@
 #include <limits>
 #include <utility>
 
-namespace ferry {
+#include "host/kernels/level.hpp"
+
+namespace ferry::inline FERRY_LEVEL {
 
 inline constexpr double two_to_63 = 9223372036854775808.0;
 inline constexpr double two_to_64 = 18446744073709551616.0;
@@ -90,4 +92,4 @@ template <RealCarrier Real>
   return same_value(b, a);
 }
 
-}  // namespace ferry
+}  // namespace ferry::inline FERRY_LEVEL

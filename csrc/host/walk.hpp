@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 
 #include "core/layout.hpp"
 
@@ -45,6 +46,14 @@ class Walk {
     merge(fixed);
   }
 
+  struct Axis {
+    std::int64_t extent;
+    Steps steps;
+  };
+
+  // Fastest first; at least one.
+  [[nodiscard]] std::span<const Axis> axes() const noexcept { return {axes_.data(), size_}; }
+  [[nodiscard]] const Pointers& base() const noexcept { return base_; }
   [[nodiscard]] std::int64_t row_extent() const noexcept { return axes_[0].extent; }
   [[nodiscard]] const Steps& row_steps() const noexcept { return axes_[0].steps; }
 
@@ -68,11 +77,6 @@ class Walk {
   }
 
  private:
-  struct Axis {
-    std::int64_t extent;
-    Steps steps;
-  };
-
   // Turns an axis round so that the first operand that moves along it moves upwards.
   void fold(Axis& axis) noexcept {
     const auto moving = std::find_if(axis.steps.begin(), axis.steps.end(), [](std::int64_t step) { return step != 0; });

@@ -6,7 +6,9 @@ says what was given, why it cannot be done and what to write instead. ``import t
 
 from tensorferry import _native
 from tensorferry._api.convert import from_dlpack, register_node, stack, to_dlpack, to_python, writable
+from tensorferry._api.images import images_to_tensor, tensor_to_images
 from tensorferry._api.inspect import check, describe, explain, plan, shares_memory
+from tensorferry._api.memory import options, pool_stats, trim
 from tensorferry._errors import (
     ArgumentError,
     AutogradError,
@@ -47,13 +49,18 @@ __all__ = [
     "explain",
     "from_dlpack",
     "from_numpy",
+    "images_to_tensor",
+    "options",
     "plan",
+    "pool_stats",
     "register_node",
     "shares_memory",
     "stack",
+    "tensor_to_images",
     "to_dlpack",
     "to_numpy",
     "to_python",
+    "trim",
     "writable",
 ]
 

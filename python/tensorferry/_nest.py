@@ -197,30 +197,34 @@ class _Walk:
     def walk(self, node: Any, matching: tuple[Any, ...], trail: Trail) -> Any:
         opened = open_node(node)
         if opened is None:
-            converted = self._leaf(node, matching, trail)
-            self.found.append((trail, converted))
-            return converted
+            return self._leaf(node, matching, trail)
         if id(node) in self._open_ids:
             raise cycle_error()
         children, rebuild = opened
         columns = [_matching_children(node, len(children), other, trail) for other in matching]
         self._open_ids.add(id(node))
         new = [
-            self.walk(child, tuple(column[i] for column in columns), (*trail, (node, i)))
+            self._leaf(child, tuple(column[i] for column in columns), trail, (node, i))
+            if type(child) is np.ndarray
+            else self.walk(child, tuple(column[i] for column in columns), (*trail, (node, i)))
             for i, child in enumerate(children)
         ]
         self._open_ids.discard(id(node))
         return rebuild(new) if self._rebuilds else None
 
-    def _leaf(self, leaf: Any, matching: tuple[Any, ...], trail: Trail) -> Any:
+    def _leaf(self, leaf: Any, matching: tuple[Any, ...], trail: Trail, *steps: tuple[Any, int]) -> Any:
+        """Convert a leaf at the end of the trail and of what steps lead on from there."""
         if not matching and id(leaf) in self._done:
-            return self._done[id(leaf)][1]
-        try:
-            converted = self._convert(leaf, *matching)
-        except FerryError as error:
-            name_leaf(error, trail)
-            raise
-        self._done[id(leaf)] = (leaf, converted)
+            converted = self._done[id(leaf)][1]
+        else:
+            try:
+                converted = self._convert(leaf, *matching)
+            except FerryError as error:
+                name_leaf(error, (*trail, *steps))
+                raise
+            self._done[id(leaf)] = (leaf, converted)
+        if not self._rebuilds:
+            self.found.append(((*trail, *steps), converted))
         return converted
 
 

@@ -121,6 +121,30 @@ def test_numpy_scalars_deques_and_buffers_are_items_too():
     assert ferry.stack(collections.deque([b"ab", bytearray(b"cd")]), to="numpy").tolist() == [[97, 98], [99, 100]]
 
 
+class _Shrinking:
+    """A producer that takes items away from the list while one is read."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        del self.items[1:]
+        return np.ones(2)
+
+
+def test_a_list_that_shrinks_meanwhile_is_stacked_as_it_was():
+    items: list[Any] = []
+    items += [_Shrinking(items), np.zeros(2), np.ones(2)]
+    assert ferry.stack(items).tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
+def test_many_items_of_mixed_kinds_keep_their_places():
+    arrays = [np.full((3, 50), i, ("f4", "i2", ">f8", "u1")[i % 4]) for i in range(200)]
+    items = [torch.from_numpy(a) if i % 4 < 2 else a for i, a in enumerate(arrays)]
+    stacked = ferry.stack(items, dtype="float64")
+    np.testing.assert_array_equal(stacked.numpy(), np.stack(arrays))
+
+
 def test_the_result_is_the_only_allocation():
     tensors = [torch.zeros(64, 1024) for _ in range(16)]
     ferry.stack(tensors, to="numpy")

@@ -1,68 +1,143 @@
-#include "host/move_row.hpp"
-
-#include <algorithm>
-#include <array>
+// Moves items of fixed size between rows of any steps.
+#include <bit>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
-namespace ferry {
+#include "host/kernels/families.hpp"
+
+namespace ferry::inline FERRY_LEVEL {
 namespace {
 
+template <std::int64_t value>
+using Fixed = std::integral_constant<std::int64_t, value>;
+
 template <std::size_t nbytes>
-void move_items(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
-                std::int64_t count) noexcept {
+struct Word;
+template <>
+struct Word<1> {
+  using Type = std::uint8_t;
+};
+template <>
+struct Word<2> {
+  using Type = std::uint16_t;
+};
+template <>
+struct Word<4> {
+  using Type = std::uint32_t;
+};
+template <>
+struct Word<8> {
+  using Type = std::uint64_t;
+};
+
+template <std::size_t nbytes>
+struct Same {
+  struct Item {
+    std::byte bytes[nbytes];
+  };
+  static Item change(const Item& item) noexcept { return item; }
+};
+template <std::size_t nbytes>
+  requires(nbytes <= 8 && std::has_single_bit(nbytes))
+struct Same<nbytes> {
+  using Item = Word<nbytes>::Type;
+  static Item change(Item item) noexcept { return item; }
+};
+
+template <class Int>
+Int reversed(Int value) noexcept {
+  if constexpr (sizeof(Int) == 1) return value;
+  if constexpr (sizeof(Int) == 2) return __builtin_bswap16(value);
+  if constexpr (sizeof(Int) == 4) return __builtin_bswap32(value);
+  if constexpr (sizeof(Int) == 8) return __builtin_bswap64(value);
+}
+
+template <std::size_t nbytes>
+struct Swapped {
+  using Item = Word<nbytes>::Type;
+  static Item change(Item item) noexcept { return reversed(item); }
+};
+
+// Each half by itself. What looks like a rotation of the whole becomes one vector shuffle.
+template <std::size_t nbytes>
+struct SwappedParts {
+  using Part = Word<nbytes / 2>::Type;
+  struct Item {
+    Part parts[2];
+  };
+  static Item change(const Item& item) noexcept { return {{reversed(item.parts[0]), reversed(item.parts[1])}}; }
+};
+
+struct Truth {
+  using Item = std::uint8_t;
+  static Item change(Item item) noexcept { return item != 0 ? 1 : 0; }
+};
+
+// A step is a number or, for loops that become vector code, an integral constant.
+template <class How, class ToStep, class FromStep>
+inline void move_items(std::byte* to, ToStep to_step, const std::byte* from, FromStep from_step,
+                       std::int64_t count) noexcept {
+  for (std::int64_t i = 0; i < count; ++i) {
+    typename How::Item item;
+    std::memcpy(&item, from + i * from_step, sizeof(item));
+    item = How::change(item);
+    std::memcpy(to + i * to_step, &item, sizeof(item));
+  }
+}
+
+template <class How>
+void move(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+          std::int64_t count) noexcept {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(typename How::Item));
+  if (to_step != size) {
+    if (from_step == size) return move_items<How>(to, to_step, from, Fixed<size>{}, count);
+    return move_items<How>(to, to_step, from, from_step, count);
+  }
+  switch (from_step / size * static_cast<std::int64_t>(from_step % size == 0)) {
+    case 1:
+      return move_items<How>(to, Fixed<size>{}, from, Fixed<size>{}, count);
+    case 2:
+      return move_items<How>(to, Fixed<size>{}, from, Fixed<2 * size>{}, count);
+    case 3:
+      return move_items<How>(to, Fixed<size>{}, from, Fixed<3 * size>{}, count);
+    case 4:
+      return move_items<How>(to, Fixed<size>{}, from, Fixed<4 * size>{}, count);
+    case -1:
+      return move_items<How>(to, Fixed<size>{}, from, Fixed<-size>{}, count);
+    default:
+      break;
+  }
+  if (from_step == 0) return move_items<How>(to, Fixed<size>{}, from, Fixed<0>{}, count);
+  move_items<How>(to, Fixed<size>{}, from, from_step, count);
+}
+
+template <std::size_t nbytes>
+void move_same(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+               std::int64_t count) noexcept {
   constexpr auto packed = static_cast<std::int64_t>(nbytes);
   if (to_step == packed && from_step == packed) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * nbytes);
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i, to += to_step, from += from_step) {
-    // Through a local, so that the compiler need not fear that the two overlap.
-    std::array<std::byte, nbytes> item;
-    std::memcpy(item.data(), from, nbytes);
-    std::memcpy(to, item.data(), nbytes);
+  } else {
+    move<Same<nbytes>>(to, to_step, from, from_step, count);
   }
 }
 
-template <std::size_t parts, std::size_t part_nbytes>
-void swap_items(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
-                std::int64_t count) noexcept {
-  for (std::int64_t i = 0; i < count; ++i, to += to_step, from += from_step) {
-    std::array<std::byte, parts * part_nbytes> item;
-    std::memcpy(item.data(), from, item.size());
-    for (std::size_t part = 0; part < parts; ++part) {
-      std::byte* first = item.data() + part * part_nbytes;
-      std::reverse(first, first + part_nbytes);
-    }
-    std::memcpy(to, item.data(), item.size());
-  }
-}
-
-void move_booleans(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
-                   std::int64_t count) noexcept {
-  for (std::int64_t i = 0; i < count; ++i, to += to_step, from += from_step) {
-    *to = *from != std::byte{0} ? std::byte{1} : std::byte{0};
-  }
+template <std::size_t... nbytes>
+constexpr std::array<MoveRow, sizeof...(nbytes)> by_nbytes(std::index_sequence<nbytes...>) noexcept {
+  return {move_same<nbytes + 1>...};
 }
 
 }  // namespace
 
-MoveRow row_mover(DType dtype, bool swap) noexcept {
-  const DTypeInfo& type = info(dtype);
-  if (dtype == DType::bool_) return move_booleans;
-  if (type.value_bits * type.elements_per_item < type.itemsize * 8) return nullptr;
-  const bool complex = type.kind == Kind::complex;
-  switch (type.itemsize) {
-    case 1:
-      return move_items<1>;
-    case 2:
-      return swap ? swap_items<1, 2> : move_items<2>;
-    case 4:
-      return !swap ? move_items<4> : complex ? swap_items<2, 2> : swap_items<1, 4>;
-    case 8:
-      return !swap ? move_items<8> : complex ? swap_items<2, 4> : swap_items<1, 8>;
-    default:
-      return swap ? swap_items<2, 8> : move_items<16>;
-  }
+const std::array<MoveRow, longest_item_nbytes> moves = by_nbytes(std::make_index_sequence<longest_item_nbytes>{});
+const std::array<MoveRow, 5> swaps{nullptr, move<Swapped<2>>, move<Swapped<4>>, move<Swapped<8>>, nullptr};
+const std::array<MoveRow, 5> complex_swaps{nullptr, nullptr, move<SwappedParts<4>>, move<SwappedParts<8>>,
+                                           move<SwappedParts<16>>};
+
+void move_booleans(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                   std::int64_t count) noexcept {
+  move<Truth>(to, to_step, from, from_step, count);
 }
 
-}  // namespace ferry
+}  // namespace ferry::inline FERRY_LEVEL

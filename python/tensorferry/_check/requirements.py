@@ -55,9 +55,11 @@ class Requirements:
 
 
 def _parsed(requirement: Any, parse: Callable[[Any], Any]) -> Any:
+    if requirement is None:
+        return None
     if isinstance(requirement, Mapping):
         return {key: _parsed(one, parse) for key, one in requirement.items()}
-    return None if requirement is None else parse(requirement)
+    return parse(requirement)
 
 
 def _parse_device(device: Any) -> str:

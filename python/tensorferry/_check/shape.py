@@ -47,14 +47,13 @@ def _extent(entry: Any, pattern: object) -> Any:
 
 def shape_violations(shape: tuple[int, ...] | None, pattern: Pattern, names: Names, place: str) -> list[str]:
     """Say what is wrong with `shape`; names seen for the first time are added to `names`."""
-    wanted = f"wanted {_text(pattern)}"
     if shape is None:
-        return [f"its shape is not made of plain numbers, {wanted}"]
+        return [f"its shape is not made of plain numbers, wanted {_text(pattern)}"]
     rest = pattern.index(...) if ... in pattern else None
     fixed = len(pattern) - (rest is not None)
     if len(shape) < fixed or (rest is None and len(shape) != fixed):
         least = "at least " if rest is not None else ""
-        return [f"shape is {shape} with {len(shape)} axes, {wanted} with {least}{fixed}"]
+        return [f"shape is {shape} with {len(shape)} axes, wanted {_text(pattern)} with {least}{fixed}"]
     if rest is None:
         matched = list(enumerate(pattern))
     else:

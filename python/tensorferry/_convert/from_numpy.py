@@ -19,7 +19,7 @@ from tensorferry._native import core
 from tensorferry._nest import is_nest, map_leaves
 from tensorferry._torch import make as torch_make
 
-__all__ = ["Prepared", "carry_out", "convert", "prepare"]
+__all__ = ["Prepared", "carry_out", "convert", "convert_leaf", "prepare"]
 
 
 @dataclass
@@ -66,14 +66,16 @@ def convert(
     if not is_nest(a):
         return _convert_one(a, options, in_nest=False)
 
-    nothing_asked = options == FromNumpyOptions.parse(None, None, "same_kind", None, "copy", False)
-
     def leaf(node: Any) -> Any:
-        if nothing_asked and type(node) is np.ndarray:
-            return core.from_numpy(node)
         return _convert_one(node, options, in_nest=True) if is_array_like(node) else node
 
     return map_leaves(leaf, a)
+
+
+def convert_leaf(a: Any) -> Any:
+    """Convert one leaf of a nest that the native walk does not know; what is no array passes through."""
+    options = FromNumpyOptions.parse(None, None, "same_kind", None, "copy", False)
+    return _convert_one(a, options, in_nest=True) if is_array_like(a) else a
 
 
 def _convert_one(a: Any, options: FromNumpyOptions, *, in_nest: bool) -> Any:

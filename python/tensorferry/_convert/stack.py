@@ -24,7 +24,7 @@ from tensorferry._errors import (
 )
 from tensorferry._native import core
 from tensorferry._torch import make as torch_make
-from tensorferry._torch.autograd import part_in_autograd
+from tensorferry._torch.autograd import may_have_tangents, part_in_autograd
 
 __all__ = ["stack"]
 
@@ -41,35 +41,41 @@ def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, devi
     wanted = resolve(dtype)
     if wanted == "bits":
         raise ArgumentError('stack(dtype="bits")', "bits of several dtypes do not mix", "stack views of the bits")
-    sources = _take_all(items, to, wanted, into_tensor=_torch.is_tensor(out))
-    shape = (len(sources), *_common_shape(sources))
+    batch = _take_all(items, to, wanted, into_tensor=_torch.is_tensor(out))
+    _require_one_shape(batch)
+    shape = (len(batch), *batch.shape)
     if out is not None:
-        return _fill_given(out, sources, shape, wanted, dtype)
-    target = _common_dtype(sources) if wanted == "keep" else _choice(sources, wanted)
-    _require_castable(sources, target)
+        return _fill_given(out, batch, shape, wanted, dtype)
+    target = _common_dtype(batch) if wanted == "keep" else _choice(batch, wanted)
+    _require_castable(batch, target)
     if to == "numpy":
-        result = np.empty(shape, dtype=_numpy_dtype(target))
-        _fill(core.Source.from_array(result), sources)
-        return result
-    import torch
-
+        return _filled_array(batch, target, shape)[0]
     _require_unpacked(target)
+    torch_make.torch_dtype(target)
     options = FromNumpyOptions.parse(device, None, "same_kind", None, "copy", False)
     torch_make.require_finishable(target, options)
+    # Over an array, whose memory is warm where torch's would be new.
+    _, filled = _filled_array(batch, target, shape)
     with _torch.outside_of_modes():
-        tensor = torch.empty(shape, dtype=torch_make.torch_dtype(target), device="cpu")
-        _fill(_torch.take(tensor).source, sources)
-        return torch_make.finished(tensor, options)
+        return torch_make.finished(torch_make.share(filled, target), options)
 
 
-def _take_all(items: Any, to: str, wanted: str, *, into_tensor: bool) -> list[core.Source]:
+def _take_all(items: Any, to: str, wanted: str, *, into_tensor: bool) -> core.Batch:
     if not isinstance(items, Sequence) or isinstance(items, (str, bytes)):
         raise ArgumentError(f"stack() of a {type(items).__name__}", "it is no sequence", "pass a list of tensors")
+    items = list(items)  # reading an item may run code that changes the sequence
     if not items:
         raise LayoutError("stack() of no items", "the shape of the result is not known", "pass at least one tensor")
     if to == "torch":
         _torch.require('stack(to="torch")')
-    return [_take_one(i, item, wanted, into_torch=to == "torch" or into_tensor) for i, item in enumerate(items)]
+    into_torch = to == "torch" or into_tensor
+
+    def take_one(i: int, item: Any) -> core.Source:
+        return _take_one(i, item, wanted, into_torch=into_torch)
+
+    if into_torch and may_have_tangents():  # the native layer does not ask
+        return core.batch([take_one(i, item) for i, item in enumerate(items)], lambda _, source: source, False)
+    return core.batch(items, take_one, into_torch)
 
 
 def _take_one(i: int, item: Any, wanted: str, *, into_torch: bool) -> core.Source:
@@ -93,25 +99,18 @@ def _take_one(i: int, item: Any, wanted: str, *, into_torch: bool) -> core.Sourc
         raise
 
 
-def _logical_shape(source: core.Source) -> tuple[int, ...]:
-    return tuple(core.decide(source).shape)
+def _require_one_shape(batch: core.Batch) -> None:
+    i = batch.first_of_other_shape()
+    if i is not None:
+        raise LayoutError(
+            f"item {i} of shape {tuple(core.decide(batch[i]).shape)}",
+            f"item 0 has shape {batch.shape}, and one array has one shape",
+            "bring all items to one shape first (crop, or pad with numpy.pad)",
+        )
 
 
-def _common_shape(sources: list[core.Source]) -> tuple[int, ...]:
-    first = _logical_shape(sources[0])
-    for i, source in enumerate(sources):
-        shape = _logical_shape(source)
-        if shape != first:
-            raise LayoutError(
-                f"item {i} of shape {shape}",
-                f"item 0 has shape {first}, and one array has one shape",
-                "bring all items to one shape first (crop, or pad with numpy.pad)",
-            )
-    return first
-
-
-def _common_dtype(sources: list[core.Source]) -> str:
-    names = sorted({str(NATIVE[source.dtype]["array"]) for source in sources})
+def _common_dtype(batch: core.Batch) -> str:
+    names = sorted({str(NATIVE[dtype]["array"]) for dtype in batch.first_of_each_dtype()})
     if len(names) == 1:
         return names[0]
     if all(NATIVE[name]["numpy_native"] for name in names):
@@ -123,16 +122,16 @@ def _common_dtype(sources: list[core.Source]) -> str:
     )
 
 
-def _choice(sources: list[core.Source], wanted: str) -> str:
+def _choice(batch: core.Batch, wanted: str) -> str:
     if wanted == "numpy":
-        return str(np.result_type(*{NATIVE[source.dtype]["native"] for source in sources}).name)
+        return str(np.result_type(*{NATIVE[dtype]["native"] for dtype in batch.first_of_each_dtype()}).name)
     return wanted
 
 
-def _require_castable(sources: list[core.Source], target: str) -> None:
-    for i, source in enumerate(sources):
+def _require_castable(batch: core.Batch, target: str) -> None:
+    for i in batch.first_of_each_dtype().values():
         try:
-            core.decide(source, dtype=target)
+            core.decide(batch[i], dtype=target)
         except DTypeError as error:
             error.given = f"item {i}: {error.given}"
             error.instead = f'convert it first: to_numpy(x, dtype="{target}", casting="unsafe") or "same_value"'
@@ -148,19 +147,14 @@ def _require_unpacked(target: str) -> None:
         )
 
 
-def _numpy_dtype(name: str) -> Any:
-    import ml_dtypes
-
-    name = name.removesuffix("_x2")  # arrays hold one value a byte
-    return np.dtype(name) if NATIVE[name]["numpy_native"] else np.dtype(getattr(ml_dtypes, name))
-
-
-def _fill(destination: core.Source, sources: list[core.Source]) -> None:
-    for i, source in enumerate(sources):
-        core.copy_into(destination.item(i), source)
+def _filled_array(batch: core.Batch, target: str, shape: tuple[int, ...]) -> tuple[Any, core.Source]:
+    result = core.empty_array(target.removesuffix("_x2"), shape)  # arrays hold one value a byte
+    destination = core.Source.from_array(result)
+    batch.fill(destination)
+    return result, destination
 
 
-def _fill_given(out: Any, sources: list[core.Source], shape: tuple[int, ...], wanted: str, dtype: Any) -> Any:
+def _fill_given(out: Any, batch: core.Batch, shape: tuple[int, ...], wanted: str, dtype: Any) -> Any:
     if _torch.is_tensor(out):
         taken = take(out, move=False)
         if part_in_autograd(out) or taken.moved_from is not None or taken.tensor is None:
@@ -184,10 +178,10 @@ def _fill_given(out: Any, sources: list[core.Source], shape: tuple[int, ...], wa
             f"the result needs memory of shape {shape} whose elements do not overlap",
             f"pass an array or tensor of shape {shape}",
         )
-    _require_castable(sources, destination.dtype)
-    for source in sources:
-        _destination.refuse_overlap(destination, source)
-    _fill(destination, sources)
+    _require_castable(batch, destination.dtype)
+    for i in batch.near(destination):
+        _destination.refuse_overlap(destination, batch[i])
+    batch.fill(destination)
     if _torch.is_tensor(out):
         import torch
 

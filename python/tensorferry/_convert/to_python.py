@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +15,9 @@ from tensorferry._dtypes import NATIVE
 from tensorferry._errors import DTypeError, FerryError
 from tensorferry._native import core
 from tensorferry._nest import Trail, cycle_error, label, name_leaf, open_node
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["to_python"]
 
@@ -36,6 +41,7 @@ class _Unwrapping:
 
     def __init__(self) -> None:
         self._open_ids: set[int] = set()
+        self._tensor = getattr(sys.modules.get("torch"), "Tensor", None)
 
     def unwrap(self, node: Any, trail: Trail = ()) -> Any:
         if node is None or isinstance(node, (str, bytes, int, float)):
@@ -46,7 +52,13 @@ class _Unwrapping:
         if id(node) in self._open_ids:
             raise cycle_error()
         self._open_ids.add(id(node))
-        children = [self.unwrap(child, (*trail, (node, i))) for i, child in enumerate(opened[0])]
+        # Plain tensors, the commonest leaves of all, are not asked what else they might be.
+        children = [
+            _unwrap_tensor(child, trail, node, i)
+            if type(child) is self._tensor
+            else self.unwrap(child, (*trail, (node, i)))
+            for i, child in enumerate(opened[0])
+        ]
         self._open_ids.discard(id(node))
         if isinstance(node, Mapping):
             keys = (key.item() if isinstance(key, np.generic) else key for key in node)  # json.dumps takes no other
@@ -54,6 +66,15 @@ class _Unwrapping:
         if dataclasses.is_dataclass(node):
             return {label(node, i).removeprefix("."): child for i, child in enumerate(children)}
         return children
+
+
+def _unwrap_tensor(tensor: torch.Tensor, trail: Trail, container: Any, position: int) -> Any:
+    try:
+        array = core.to_numpy(tensor) if _is_native_dtype(tensor.dtype) else core.to_numpy(tensor, dtype="numpy")
+    except FerryError as error:
+        name_leaf(error, (*trail, (container, position)))
+        raise
+    return array.tolist()
 
 
 def _unwrap_leaf(leaf: Any, trail: Trail) -> Any:
@@ -71,7 +92,12 @@ def _unwrap_leaf(leaf: Any, trail: Trail) -> Any:
 
 def _is_native(leaf: Any) -> bool:
     """Is the dtype NumPy's own, so that the short way gives numbers at once?"""
-    name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
+    return _is_native_dtype(getattr(leaf, "dtype", ""))
+
+
+@functools.cache
+def _is_native_dtype(dtype: Any) -> bool:
+    name = str(dtype).removeprefix("torch.")
     return name in NATIVE and bool(NATIVE[name]["numpy_native"])
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from tensorferry import _torch
 from tensorferry._doctor.checks import Check, convert_both_ways
 from tensorferry._errors import MissingDependencyError
+from tensorferry._memory.pool import PoolStats, pool_stats
 from tensorferry._native import core
 from tensorferry._plan.plan import Plan
 from tensorferry._plan.planning import plan
@@ -91,6 +92,8 @@ class Facts:
         Are torch tensors read through the C exchange table (else through DLPack capsules)?
     exchange_reason : str
         Why.
+    host_pool : PoolStats
+        The pool that private copies get their memory from.
     devices : list of Device
     paths : list of Path
     checks : list of Check
@@ -104,6 +107,7 @@ class Facts:
     native: dict[str, str]
     exchange_table: bool
     exchange_reason: str
+    host_pool: PoolStats
     devices: list[Device]
     paths: list[Path]
     checks: list[Check]
@@ -122,6 +126,7 @@ def examine() -> Facts:
         native=dict(core.build_info()),
         exchange_table=exchange_table,
         exchange_reason=exchange_reason,
+        host_pool=pool_stats(),
         devices=devices(torch),
         paths=_paths(torch),
         checks=checks,

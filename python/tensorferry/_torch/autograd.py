@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["has_tangent", "part_in_autograd"]
+__all__ = ["has_tangent", "may_have_tangents", "part_in_autograd"]
+
+
+def may_have_tangents() -> bool:
+    """Is forward-mode differentiation under way, so that tensors can carry tangents?"""
+    from torch.autograd import forward_ad
+
+    return bool(getattr(forward_ad, "_current_level", 0) >= 0)
 
 
 def has_tangent(x: torch.Tensor) -> bool:

@@ -61,11 +61,15 @@ def empty(decision: core.Decision) -> tuple[torch.Tensor, core.Source]:
     """Return a new host tensor as decided, and the description through which to fill it."""
     import torch
 
+    made = core.empty_tensor(decision)
+    if made is not None:
+        return made
     itemsize = NATIVE[decision.value_dtype]["itemsize"]
     strides = [step // itemsize for step in decision.strides]
     dtype = torch_dtype(decision.result_dtype)
     tensor = torch.empty_strided(decision.shape, strides, dtype=dtype, device="cpu")
     destination = _torch.take(tensor).source
+    core.prefer_huge_pages(destination)
     return tensor, destination.relabelled(decision.value_dtype)
 
 

@@ -1,0 +1,74 @@
+# ferry_engine: everything that needs no Python, which the extension and the native tests share.
+
+set(ferry_csrc "${CMAKE_CURRENT_LIST_DIR}/../csrc")
+include(CheckCXXCompilerFlag)
+
+add_library(ferry_engine STATIC
+  ${ferry_csrc}/core/dtype.cpp
+  ${ferry_csrc}/core/layout.cpp
+  ${ferry_csrc}/core/tensor_ref.cpp
+  ${ferry_csrc}/host/block_cast.cpp
+  ${ferry_csrc}/host/cache_size.cpp
+  ${ferry_csrc}/host/carry.cpp
+  ${ferry_csrc}/host/chunk_cast.cpp
+  ${ferry_csrc}/host/copy.cpp
+  ${ferry_csrc}/host/element_io.cpp
+  ${ferry_csrc}/host/image.cpp
+  ${ferry_csrc}/host/image_row.cpp
+  ${ferry_csrc}/host/kernels/kernels.cpp
+  ${ferry_csrc}/host/logical_shape.cpp
+  ${ferry_csrc}/host/panels.cpp
+  ${ferry_csrc}/host/parallel.cpp
+  ${ferry_csrc}/host/pool/aligned_memory.cpp
+  ${ferry_csrc}/host/pool/block.cpp
+  ${ferry_csrc}/host/pool/host_pool.cpp
+  ${ferry_csrc}/host/pool/memory_limit.cpp
+  ${ferry_csrc}/host/pool/pool.cpp
+  ${ferry_csrc}/host/raw_copy.cpp
+  ${ferry_csrc}/host/row_pass.cpp
+  ${ferry_csrc}/host/scan.cpp
+  ${ferry_csrc}/host/value_check.cpp
+  ${ferry_csrc}/host/scan_question.cpp
+  ${ferry_csrc}/host/stack.cpp
+  ${ferry_csrc}/transfer/casting.cpp
+  ${ferry_csrc}/transfer/cause.cpp
+  ${ferry_csrc}/transfer/plan.cpp
+)
+target_include_directories(ferry_engine PUBLIC ${ferry_csrc})
+find_package(Threads REQUIRED)
+target_link_libraries(ferry_engine PUBLIC Threads::Threads PRIVATE ferry_options)
+
+# The kernels once for each processor level, each in a namespace of its own; kernels.cpp chooses one at run time.
+function(ferry_kernel_level level)
+  add_library(ferry_kernels_${level} OBJECT
+    ${ferry_csrc}/host/kernels/cast.cpp
+    ${ferry_csrc}/host/kernels/cast_complex.cpp
+    ${ferry_csrc}/host/kernels/cast_float.cpp
+    ${ferry_csrc}/host/kernels/cast_integer.cpp
+    ${ferry_csrc}/host/kernels/cast_small.cpp
+    ${ferry_csrc}/host/kernels/compare.cpp
+    ${ferry_csrc}/host/kernels/flip.cpp
+    ${ferry_csrc}/host/kernels/image.cpp
+    ${ferry_csrc}/host/kernels/move.cpp
+    ${ferry_csrc}/host/kernels/scan.cpp
+    ${ferry_csrc}/host/kernels/stream.cpp
+    ${ferry_csrc}/host/kernels/table.cpp
+    ${ferry_csrc}/host/kernels/transpose.cpp
+  )
+  target_include_directories(ferry_kernels_${level} PRIVATE ${ferry_csrc})
+  target_compile_definitions(ferry_kernels_${level} PRIVATE FERRY_LEVEL=${level})
+  # A fused multiply-add rounds once where two operations round twice: results would differ between levels. Nobody asks
+  # for the exceptions that arithmetic on lanes without a result might raise.
+  target_compile_options(ferry_kernels_${level} PRIVATE ${ARGN} -ffp-contract=off -fno-trapping-math
+    "$<$<CONFIG:Release,RelWithDebInfo>:-O3>")
+  target_link_libraries(ferry_kernels_${level} PRIVATE ferry_options)
+  target_link_libraries(ferry_engine PRIVATE $<TARGET_OBJECTS:ferry_kernels_${level}>)
+endfunction()
+
+ferry_kernel_level(portable)
+check_cxx_compiler_flag(-march=x86-64-v4 FERRY_X86_LEVELS)
+if(FERRY_X86_LEVELS)
+  ferry_kernel_level(avx2 -march=x86-64-v3)
+  ferry_kernel_level(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+  target_compile_definitions(ferry_engine PRIVATE FERRY_X86_LEVELS)
+endif()

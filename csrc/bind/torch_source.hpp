@@ -1,0 +1,27 @@
+// What the exchange table tells of a torch tensor, with the guards it lacks.
+#pragma once
+
+#include <optional>
+
+#include "bind/exchange.hpp"
+#include "bind/source.hpp"
+
+namespace ferry::bind {
+
+// What a tensor's memory stands for, and where it is.
+struct TorchReading {
+  DLTensor dl{};
+  DType dtype{};
+  bool conjugated = false;
+  bool negated = false;
+  PyRef storage;
+};
+
+// Reads a tensor of exact type torch.Tensor or Parameter. False when it takes Python to read it, or to refuse it.
+bool read_torch(PyObject* tensor, const FastType& type, TorchReading& reading);
+
+// An array of exact type numpy.ndarray, or such a tensor, kept alive by the array or the tensor's storage. Nothing for
+// what takes Python to read.
+std::optional<Source> plain_source(PyObject* object);
+
+}  // namespace ferry::bind

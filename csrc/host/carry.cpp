@@ -1,0 +1,236 @@
+#include "host/carry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+#include "host/cache_size.hpp"
+#include "host/caster.hpp"
+#include "host/panels.hpp"
+#include "host/parallel.hpp"
+
+namespace ferry {
+namespace {
+
+constexpr std::int64_t thread_nbytes = 2 << 20;     // a second thread takes 7 us to wake: half of this is copied meanwhile
+constexpr std::int64_t piece_nbytes = 256 * 1024;   // what a thread takes at a time
+constexpr std::int64_t panel_nbytes = 32 * 1024;    // of a transposed panel: fits the first cache
+constexpr std::int64_t scratch_nbytes = 48 * 1024;  // with padding
+constexpr std::int64_t line_nbytes = 64;
+constexpr std::int64_t fetched_row_nbytes = 2048;
+constexpr std::int64_t small_transpose_nbytes = 128 * 1024;
+constexpr std::int64_t streamed_nbytes = 256;  // shorter runs would be all head and tail
+constexpr std::int64_t streamed_cast_nbytes = 4096;
+
+std::size_t log2_of(std::int64_t itemsize) noexcept {
+  return static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(itemsize)));
+}
+
+// Room for what is copied twice: rows of a transposed panel, and casts on their way past the caches.
+template <std::int64_t nbytes>
+struct Scratch {
+  alignas(64) std::array<std::byte, static_cast<std::size_t>(nbytes)> bytes;
+  std::byte* data() noexcept { return bytes.data(); }
+};
+
+template <class Body>
+void for_each_piece(const PanelPlan& plan, Body&& body) {
+  const std::int64_t nbytes = std::max(plan.to_nbytes, plan.to_nbytes / plan.to_itemsize * plan.from_itemsize);
+  const int threads = static_cast<int>(std::clamp<std::int64_t>(nbytes / thread_nbytes, 1, thread_limit()));
+  if (threads == 1) {
+    body(std::int64_t{0}, plan.panels);
+    return;
+  }
+  const std::int64_t wanted = std::max<std::int64_t>(nbytes / piece_nbytes, threads);
+  const std::int64_t per_piece = std::max<std::int64_t>(plan.panels / wanted, 1);
+  const std::int64_t pieces = (plan.panels + per_piece - 1) / per_piece;
+  parallel_for(threads, pieces, [&](std::int64_t piece) noexcept {
+    const std::int64_t first = piece * per_piece;
+    body(first, std::min(first + per_piece, plan.panels));
+  });
+}
+
+// How one row is made; `stream` sends packed rows past the caches.
+class RowMaker {
+ public:
+  RowMaker(const PanelPlan& plan, const RowPass& pass, bool stream) noexcept
+      : row_(pass.row), to_itemsize_(plan.to_itemsize), stream_(stream) {
+    if (!pass.bits_move) return;
+    bits_move_ = true;
+    row_ = kernels().move[static_cast<std::size_t>(plan.to_itemsize - 1)];
+  }
+
+  void operator()(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                  std::int64_t count) const noexcept {
+    if (!stream_ || to_step != to_itemsize_) {
+      row_(to, to_step, from, from_step, count);
+    } else if (bits_move_ && from_step == to_itemsize_) {
+      kernels().stream_copy(to, from, count * to_itemsize_);
+    } else {
+      Scratch<streamed_cast_nbytes> scratch;
+      const std::int64_t most = streamed_cast_nbytes / to_itemsize_;
+      for (std::int64_t first = 0; first < count; first += most) {
+        const std::int64_t length = std::min(most, count - first);
+        row_(scratch.data(), to_itemsize_, from + first * from_step, from_step, length);
+        kernels().stream_copy(to + first * to_itemsize_, scratch.data(), length * to_itemsize_);
+      }
+    }
+  }
+
+ private:
+  MoveRow row_;
+  std::int64_t to_itemsize_;
+  bool bits_move_ = false;
+  bool stream_;
+};
+
+// Fetches rows some time before they are copied: those that end before the processor has seen where they lead.
+class RowFetch {
+ public:
+  explicit RowFetch(const PanelPlan& plan) noexcept
+      : row_nbytes_(plan.inner.extent * plan.from_itemsize), step_(plan.outer.from_step) {
+    const bool short_rows = plan.inner.from_step == plan.from_itemsize && row_nbytes_ <= fetched_row_nbytes;
+    if (!short_rows || std::abs(step_) < 2 * row_nbytes_) row_nbytes_ = 0;
+    if (row_nbytes_ > 0) step_ *= std::max<std::int64_t>(fetched_row_nbytes / row_nbytes_, 1);
+  }
+
+  void operator()(const std::byte* row) const noexcept {
+    for (std::int64_t at = 0; at < row_nbytes_; at += line_nbytes) __builtin_prefetch(row + step_ + at, 0, 2);
+  }
+
+ private:
+  std::int64_t row_nbytes_;  // 0: leave it to the processor
+  std::int64_t step_;        // from a row to the one to fetch
+};
+
+// Along the longer axis, so that rows are long.
+template <class Row>
+void by_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
+  const PairAxis& inner = plan.inner;
+  const PairAxis& outer = plan.outer;
+  if (plan.path == CopyPath::steps && panel.outer > panel.inner && panel.inner < 16) {
+    for (std::int64_t i = 0; i < panel.inner; ++i) {
+      row(panel.to + i * inner.to_step, outer.to_step, panel.from + i * inner.from_step, outer.from_step, panel.outer);
+    }
+  } else {
+    const RowFetch fetch(plan);
+    for (std::int64_t o = 0; o < panel.outer; ++o) {
+      fetch(panel.from + o * outer.from_step);
+      row(panel.to + o * outer.to_step, inner.to_step, panel.from + o * outer.from_step, inner.from_step, panel.inner);
+    }
+  }
+}
+
+// Rows of the destination are gathered in the scratch, then made from it.
+template <class Row>
+void by_transpose(const PanelPlan& plan, const Panel& panel, Transpose transpose, std::byte* scratch, Row&& row) {
+  // An odd number of lines: rows of the scratch must not fall into few sets of the cache.
+  const std::int64_t lines = (panel.inner * plan.from_itemsize + line_nbytes - 1) / line_nbytes;
+  const std::int64_t stride = (lines | 1) * line_nbytes;
+  transpose(scratch, stride, panel.from, plan.inner.from_step, panel.outer, panel.inner);
+  for (std::int64_t o = 0; o < panel.outer; ++o) {
+    row(panel.to + o * plan.outer.to_step, plan.to_itemsize, scratch + o * stride, plan.from_itemsize, panel.inner);
+  }
+}
+
+std::atomic<std::int64_t>& stream_threshold() noexcept {
+  static std::atomic<std::int64_t> threshold{std::max<std::int64_t>(last_cache_nbytes() / 4 * 3, 4 << 20)};
+  return threshold;
+}
+
+std::int64_t longest_run_nbytes(const PanelPlan& plan) noexcept {
+  return plan.inner.to_step == plan.to_itemsize ? std::min(plan.inner.extent, plan.inner_chunk) * plan.to_itemsize : 0;
+}
+
+// Does every row of the destination begin with a cache line?
+bool rows_begin_lines(const PanelPlan& plan) noexcept {
+  bool aligned = reinterpret_cast<std::uintptr_t>(plan.to) % line_nbytes == 0 && plan.outer.to_step % line_nbytes == 0;
+  for (std::size_t axis = 0; axis < plan.rest_size; ++axis) aligned &= plan.rest[axis].to_step % line_nbytes == 0;
+  return aligned;
+}
+
+void transpose_panels(const PanelPlan& plan, Transpose transpose) {
+  for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+    plan.for_each_panel(begin, end, [&](const Panel& panel) {
+      transpose(panel.to, plan.outer.to_step, panel.from, plan.inner.from_step, panel.outer, panel.inner);
+    });
+    stream_fence();
+  });
+}
+
+// Straight to the destination where that writes whole lines or stays in caches, else through the scratch. A column that
+// is written piecemeal is read before it is written: that costs more than going past the caches costs the reader.
+void carry_transposed(PanelPlan& plan, const RowPass& pass) {
+  const std::size_t size = log2_of(plan.from_itemsize);
+  const bool large = plan.to_nbytes >= stream_threshold_nbytes() / 4;
+  const bool few = longest_run_nbytes(plan) < 2 * line_nbytes || plan.outer.extent <= 4;
+  if (pass.bits_move && (few || plan.to_nbytes <= small_transpose_nbytes)) {
+    return transpose_panels(plan, kernels().transpose[size]);
+  }
+  if (pass.bits_move && large && plan.to_itemsize >= 4 && rows_begin_lines(plan)) {
+    plan.cut(512, 4 * line_nbytes / plan.to_itemsize);
+    return transpose_panels(plan, kernels().streamed_transpose[size]);
+  }
+  const RowMaker row(plan, pass, large && longest_run_nbytes(plan) >= streamed_nbytes);
+  for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+    Scratch<scratch_nbytes> scratch;
+    plan.for_each_panel(begin, end, [&](const Panel& panel) {
+      by_transpose(plan, panel, kernels().far_transpose[size], scratch.data(), row);
+    });
+    stream_fence();
+  });
+}
+
+}  // namespace
+
+std::int64_t stream_threshold_nbytes() noexcept { return stream_threshold().load(std::memory_order_relaxed); }
+
+void set_stream_threshold_nbytes(std::int64_t nbytes) noexcept {
+  stream_threshold().store(nbytes, std::memory_order_relaxed);
+}
+
+void carry_rows(const Walk<2>& walk, const RowPass& pass, std::int64_t to_itemsize, std::int64_t from_itemsize) {
+  const auto& first = walk.axes()[0];
+  if (walk.axes().size() == 1 && first.extent * std::max(to_itemsize, from_itemsize) < thread_nbytes) {
+    pass.row(walk.base()[0], first.steps[0], walk.base()[1], first.steps[1], first.extent);
+    return;
+  }
+  PanelPlan plan = plan_panels(walk, to_itemsize, from_itemsize, pass.bits_move, panel_nbytes);
+  if (plan.path == CopyPath::transpose) {
+    carry_transposed(plan, pass);
+    return;
+  }
+  const bool stream = plan.to_nbytes >= stream_threshold_nbytes() && longest_run_nbytes(plan) >= streamed_nbytes;
+  const RowMaker row(plan, pass, stream);
+  for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+    plan.for_each_panel(begin, end, [&](const Panel& panel) { by_rows(plan, panel, row); });
+    if (stream) stream_fence();
+  });
+}
+
+bool carry_blocks(const Walk<2>& walk, const TensorRef& destination, const TensorRef& source, bool check) {
+  const std::int64_t from_itemsize = info(source.dtype).itemsize;
+  const PanelPlan plan = plan_panels(walk, info(destination.dtype).itemsize, from_itemsize, false, panel_nbytes);
+  std::atomic<bool> survived{true};
+  for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+    Caster caster(destination, source);
+    bool all = true;
+    const auto row = [&](std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                         std::int64_t count) { all &= caster.cast_row(to, to_step, from, from_step, count, check); };
+    if (plan.path != CopyPath::transpose) {
+      plan.for_each_panel(begin, end, [&](const Panel& panel) { by_rows(plan, panel, row); });
+    } else {
+      Scratch<scratch_nbytes> scratch;
+      plan.for_each_panel(begin, end, [&](const Panel& panel) {
+        by_transpose(plan, panel, kernels().far_transpose[log2_of(from_itemsize)], scratch.data(), row);
+      });
+    }
+    if (!all) survived.store(false, std::memory_order_relaxed);
+  });
+  return survived.load();
+}
+
+}  // namespace ferry

@@ -1,0 +1,130 @@
+#include "host/panels.hpp"
+
+#include <bit>
+#include <cstdlib>
+
+#include "host/kernels/kernels.hpp"
+
+namespace ferry {
+namespace {
+
+constexpr std::int64_t block_nbytes = 256 * 1024;  // a piece of a block, or of a long row
+constexpr std::int64_t panel_nbytes = 64 * 1024;   // several short rows
+constexpr auto longest = static_cast<std::int64_t>(longest_item_nbytes);
+constexpr std::int64_t few = 16;  // loops shorter than this cost more than their items
+
+PairAxis take(PanelPlan& plan, std::size_t at) noexcept {
+  const PairAxis taken = plan.rest[at];
+  const auto begin = plan.rest.begin();
+  std::copy(begin + static_cast<std::ptrdiff_t>(at) + 1, begin + static_cast<std::ptrdiff_t>(plan.rest_size),
+            begin + static_cast<std::ptrdiff_t>(at));
+  --plan.rest_size;
+  return taken;
+}
+
+// Short rows that both sides hold in one piece are larger items.
+void join_items(PanelPlan& plan) noexcept {
+  while (plan.rest_size > 1) {
+    const PairAxis& first = plan.rest[0];
+    const bool packed = first.to_step == plan.to_itemsize && first.from_step == plan.from_itemsize;
+    const std::int64_t joined = first.extent * plan.to_itemsize;
+    if (!packed || first.extent > longest || joined > longest) return;
+    plan.to_itemsize = plan.from_itemsize = joined;
+    take(plan, 0);
+  }
+}
+
+// The axis along which the source moves least, other than the first.
+std::size_t source_axis(const PanelPlan& plan) noexcept {
+  std::size_t found = 1;
+  for (std::size_t axis = 2; axis < plan.rest_size; ++axis) {
+    if (std::abs(plan.rest[axis].from_step) < std::abs(plan.rest[found].from_step)) found = axis;
+  }
+  return found;
+}
+
+void turn_round(PanelPlan& plan, PairAxis& axis) noexcept {
+  plan.to += (axis.extent - 1) * axis.to_step;
+  plan.from += (axis.extent - 1) * axis.from_step;
+  axis.to_step = -axis.to_step;
+  axis.from_step = -axis.from_step;
+}
+
+void plan_transpose(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
+  plan.path = CopyPath::transpose;
+  plan.outer_first = true;
+  // Two cache lines of the source at a time, and as much of a row of the destination as the scratch holds.
+  plan.outer_chunk = std::min(plan.outer.extent, std::max<std::int64_t>(128 / plan.from_itemsize, few));
+  plan.inner_chunk = std::max<std::int64_t>(scratch_nbytes / (plan.outer_chunk * plan.from_itemsize), few);
+  plan.inner_chunk = plan.inner_chunk / few * few;
+}
+
+void plan_rows(PanelPlan& plan, bool alone) noexcept {
+  const std::int64_t itemsize = std::max(plan.to_itemsize, plan.from_itemsize);
+  const bool packed = plan.inner.to_step == plan.to_itemsize && plan.inner.from_step == plan.from_itemsize;
+  plan.path = !packed ? CopyPath::steps : alone ? CopyPath::block : CopyPath::rows;
+  plan.inner_chunk = std::max<std::int64_t>(block_nbytes / itemsize, 1);
+  const std::int64_t row = std::min(plan.inner.extent, plan.inner_chunk) * itemsize;
+  plan.outer_chunk = std::max<std::int64_t>(panel_nbytes / row, 1);
+}
+
+}  // namespace
+
+void PanelPlan::cut(std::int64_t inner_items, std::int64_t outer_items) noexcept {
+  inner_chunk = std::min(inner_items, inner.extent);
+  outer_chunk = std::min(outer_items, outer.extent);
+  panels = ((inner.extent + inner_chunk - 1) / inner_chunk) * ((outer.extent + outer_chunk - 1) / outer_chunk);
+  for (std::size_t axis = 0; axis < rest_size; ++axis) panels *= rest[axis].extent;
+}
+
+PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_t from_itemsize, bool bits_move,
+                      std::int64_t scratch_nbytes) {
+  PanelPlan plan;
+  plan.to_itemsize = to_itemsize;
+  plan.from_itemsize = from_itemsize;
+  plan.to = walk.base()[0];
+  plan.from = walk.base()[1];
+  plan.to_nbytes = to_itemsize;
+  for (const auto& axis : walk.axes()) {
+    plan.rest[plan.rest_size++] = {axis.extent, axis.steps[0], axis.steps[1]};
+    plan.to_nbytes *= axis.extent;
+  }
+  if (bits_move) join_items(plan);
+  const bool alone = plan.rest_size == 1;
+  const std::size_t nearest = alone ? 0 : source_axis(plan);
+  const PairAxis& first = plan.rest[0];
+  const bool crossed =
+      !alone && std::abs(plan.rest[nearest].from_step) < std::abs(first.from_step) && plan.rest[nearest].from_step != 0;
+  if (crossed) {
+    plan.outer = take(plan, nearest);
+    plan.inner = take(plan, 0);
+    if (plan.outer.from_step < 0) turn_round(plan, plan.outer);
+    const bool is_word =
+        plan.from_itemsize <= 16 && std::has_single_bit(static_cast<std::uint64_t>(plan.from_itemsize));
+    const bool item_by_item =
+        is_word && plan.inner.to_step == plan.to_itemsize && plan.outer.from_step == plan.from_itemsize;
+    if (item_by_item && (bits_move || std::min(plan.inner.extent, plan.outer.extent) >= few)) {
+      plan_transpose(plan, scratch_nbytes);
+    } else {
+      plan.path = CopyPath::steps;
+      plan.inner_chunk = plan.outer_chunk = 64;
+    }
+  } else {
+    plan.inner = take(plan, 0);
+    if (!alone) {
+      // A short inner axis is walked outside the longest other one, so that loops are long.
+      std::size_t other = 0;
+      if (plan.inner.extent < few) {
+        for (std::size_t axis = 1; axis < plan.rest_size; ++axis) {
+          if (plan.rest[axis].extent > plan.rest[other].extent) other = axis;
+        }
+      }
+      plan.outer = take(plan, other);
+    }
+    plan_rows(plan, alone);
+  }
+  plan.cut(plan.inner_chunk, plan.outer_chunk);
+  return plan;
+}
+
+}  // namespace ferry

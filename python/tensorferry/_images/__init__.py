@@ -1,0 +1,1 @@
+"""Images as cameras and files give them to tensors as networks take them, and back."""

@@ -1,0 +1,1 @@
+"""Where private copies get their memory from, and how much of it is kept."""

@@ -1,0 +1,104 @@
+// Rows of items of every size, at any steps, against a loop over single bytes.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "guarded.hpp"
+#include "kernel_level.hpp"
+
+namespace ferry {
+namespace {
+
+using test::Random;
+using test::RowMemory;
+
+class KernelMove : public test::KernelTest {
+ protected:
+  using ChangeItem = std::function<void(std::byte* item)>;
+
+  // Counts around every vector length, steps that have loops of their own and others.
+  static void compare(Random& random, MoveRow row, std::int64_t size, const ChangeItem& change) {
+    for (const std::int64_t count : {0, 1, 2, 3, 15, 17, 33, 64, 65, 257}) {
+      for (const std::int64_t to_step : {size, 2 * size, -size, -3 * size, size + 1}) {
+        for (const std::int64_t from_step : {size, 2 * size, 3 * size, 4 * size, 5 * size, -size, -2 * size,
+                                             std::int64_t{0}, size + 1, std::int64_t{1}}) {
+          RowMemory from(random, size, from_step, count);
+          RowMemory to(random, size, to_step, count);
+          RowMemory expected = to;
+          for (std::int64_t i = 0; i < count; ++i) {
+            std::memcpy(expected.item(i), from.item(i), static_cast<std::size_t>(size));
+            change(expected.item(i));
+          }
+          row(to.row(), to_step, from.row(), from_step, count);
+          ASSERT_EQ(to.bytes(), expected.bytes())
+              << count << " items of " << size << " bytes, steps " << to_step << " and " << from_step;
+        }
+      }
+    }
+  }
+};
+FERRY_FOR_EACH_LEVEL(KernelMove);
+
+TEST_P(KernelMove, MovesItemsOfEverySizeAndNothingElse) {
+  Random random(31);
+  for (std::size_t size = 1; size <= longest_item_nbytes; ++size) {
+    compare(random, level().move[size - 1], static_cast<std::int64_t>(size), [](std::byte*) {});
+  }
+}
+
+TEST_P(KernelMove, SwapsTheBytesOfAnItem) {
+  Random random(32);
+  EXPECT_EQ(level().swap.front(), nullptr);
+  EXPECT_EQ(level().swap.back(), nullptr);
+  for (const std::size_t log2 : {1U, 2U, 3U}) {
+    const std::int64_t size = std::int64_t{1} << log2;
+    compare(random, level().swap[log2], size, [size](std::byte* item) { std::reverse(item, item + size); });
+  }
+}
+
+TEST_P(KernelMove, SwapsTheBytesOfEachHalfOfAComplexItem) {
+  Random random(33);
+  for (const std::size_t log2 : {2U, 3U, 4U}) {
+    const std::int64_t half = std::int64_t{1} << (log2 - 1);
+    compare(random, level().complex_swap[log2], 2 * half, [half](std::byte* item) {
+      std::reverse(item, item + half);
+      std::reverse(item + half, item + 2 * half);
+    });
+  }
+}
+
+TEST_P(KernelMove, MakesBooleansOfAnyBytes) {
+  Random random(34);
+  compare(random, level().move_booleans, 1,
+          [](std::byte* item) { *item = *item == std::byte{0} ? std::byte{0} : std::byte{1}; });
+}
+
+struct Flip {
+  DType dtype;
+  bool conjugated;
+  bool negated;
+  std::vector<std::int64_t> signs;  // bytes of an item whose top bit changes
+};
+
+TEST_P(KernelMove, ChangesTheSignsThatConjugationAndNegationChange) {
+  Random random(35);
+  for (const Flip& flip : {Flip{DType::float8_e4m3fn, false, true, {0}}, Flip{DType::float16, false, true, {1}},
+                           Flip{DType::bfloat16, false, true, {1}}, Flip{DType::float32, false, true, {3}},
+                           Flip{DType::float64, false, true, {7}}, Flip{DType::complex32, true, false, {3}},
+                           Flip{DType::complex32, true, true, {1}}, Flip{DType::complex64, true, false, {7}},
+                           Flip{DType::complex64, false, true, {3, 7}}, Flip{DType::complex64, true, true, {3}},
+                           Flip{DType::complex128, true, false, {15}}, Flip{DType::complex128, false, true, {7, 15}}}) {
+    SCOPED_TRACE(info(flip.dtype).name);
+    const MoveRow row = level().flip(flip.dtype, flip.conjugated, flip.negated);
+    ASSERT_NE(row, nullptr);
+    compare(random, row, info(flip.dtype).itemsize, [&flip](std::byte* item) {
+      for (const std::int64_t at : flip.signs) item[at] ^= std::byte{0x80};
+    });
+  }
+  for (const DType other : {DType::int32, DType::float8_e5m2fnuz, DType::float8_e8m0fnu, DType::bool_}) {
+    EXPECT_EQ(level().flip(other, false, true), nullptr) << info(other).name;
+  }
+}
+
+}  // namespace
+}  // namespace ferry
