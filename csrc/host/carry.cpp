@@ -15,10 +15,10 @@
 namespace ferry {
 namespace {
 
-constexpr std::int64_t thread_nbytes = 2 << 20;     // a second thread takes 7 us to wake: half of this is copied meanwhile
-constexpr std::int64_t piece_nbytes = 256 * 1024;   // what a thread takes at a time
-constexpr std::int64_t panel_nbytes = 32 * 1024;    // of a transposed panel: fits the first cache
-constexpr std::int64_t scratch_nbytes = 48 * 1024;  // with padding
+constexpr std::int64_t one_row_nbytes = 256 * 1024;  // nothing to plan below this
+constexpr std::int64_t piece_nbytes = 256 * 1024;    // what a thread takes at a time
+constexpr std::int64_t panel_nbytes = 64 * 1024;     // of a transposed panel
+constexpr std::int64_t scratch_nbytes = 96 * 1024;   // the same with padding
 constexpr std::int64_t line_nbytes = 64;
 constexpr std::int64_t fetched_row_nbytes = 2048;
 constexpr std::int64_t small_transpose_nbytes = 128 * 1024;
@@ -39,7 +39,7 @@ struct Scratch {
 template <class Body>
 void for_each_piece(const PanelPlan& plan, Body&& body) {
   const std::int64_t nbytes = std::max(plan.to_nbytes, plan.to_nbytes / plan.to_itemsize * plan.from_itemsize);
-  const int threads = static_cast<int>(std::clamp<std::int64_t>(nbytes / thread_nbytes, 1, thread_limit()));
+  const int threads = useful_threads(nbytes);
   if (threads == 1) {
     body(std::int64_t{0}, plan.panels);
     return;
@@ -194,7 +194,7 @@ void set_stream_threshold_nbytes(std::int64_t nbytes) noexcept {
 
 void carry_rows(const Walk<2>& walk, const RowPass& pass, std::int64_t to_itemsize, std::int64_t from_itemsize) {
   const auto& first = walk.axes()[0];
-  if (walk.axes().size() == 1 && first.extent * std::max(to_itemsize, from_itemsize) < thread_nbytes) {
+  if (walk.axes().size() == 1 && first.extent * std::max(to_itemsize, from_itemsize) < one_row_nbytes) {
     pass.row(walk.base()[0], first.steps[0], walk.base()[1], first.steps[1], first.extent);
     return;
   }

@@ -12,9 +12,8 @@
 namespace ferry {
 namespace {
 
-constexpr std::int64_t thread_nbytes = 512 * 1024;  // below this a second thread costs more than it saves
-constexpr std::int64_t piece_nbytes = 256 * 1024;   // what a thread takes at a time
-constexpr std::int64_t streamed_nbytes = 512;       // shorter runs would be all head and tail
+constexpr std::int64_t piece_nbytes = 256 * 1024;  // what a thread takes at a time
+constexpr std::int64_t streamed_nbytes = 512;      // shorter runs would be all head and tail
 
 // Rows that follow each other without a gap are one long row.
 bool joins_rows(const ImageView& view, const ImageFormat& format) noexcept {
@@ -85,8 +84,7 @@ void convert_images(std::span<const ImageCopy> images, const ImageFormat& given)
   const std::int64_t tiles = count * format.height * tiles_in_row;
   const std::int64_t tile_nbytes =
       tile * static_cast<std::int64_t>(format.maps.size()) * std::max(to_itemsize, from_itemsize);
-  const int threads =
-      static_cast<int>(std::clamp<std::int64_t>(tiles * tile_nbytes / thread_nbytes, 1, thread_limit()));
+  const int threads = useful_threads(tiles * tile_nbytes);
   const std::int64_t per_piece = std::max<std::int64_t>(piece_nbytes / tile_nbytes, 1);
 
   parallel_for(threads, (tiles + per_piece - 1) / per_piece, [&](std::int64_t piece) noexcept {

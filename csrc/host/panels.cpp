@@ -53,8 +53,8 @@ void turn_round(PanelPlan& plan, PairAxis& axis) noexcept {
 void plan_transpose(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
   plan.path = CopyPath::transpose;
   plan.outer_first = true;
-  // Two cache lines of the source at a time, and as much of a row of the destination as the scratch holds.
-  plan.outer_chunk = std::min(plan.outer.extent, std::max<std::int64_t>(128 / plan.from_itemsize, few));
+  // Four cache lines of the source at a time, and as much of a row of the destination as the scratch holds.
+  plan.outer_chunk = std::min(plan.outer.extent, std::max<std::int64_t>(256 / plan.from_itemsize, few));
   plan.inner_chunk = std::max<std::int64_t>(scratch_nbytes / (plan.outer_chunk * plan.from_itemsize), few);
   plan.inner_chunk = plan.inner_chunk / few * few;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -16,15 +17,41 @@ namespace {
 
 thread_local int limit = 1;
 
-// One call of run_pieces. It lives on the caller's stack: `helpers` counts the workers that may still look at it.
+using Clock = std::chrono::steady_clock;
+
+// Waking a thread takes 5 to 10 us, in which a core copies half a MiB. A worker that has just been busy looks out for
+// the next job as long as that takes a few times over.
+constexpr auto alert_time = std::chrono::microseconds(50);
+constexpr std::int64_t worth_waking_nbytes = 2 << 20;     // for each thread
+constexpr std::int64_t worth_joining_nbytes = 256 << 10;  // for each thread that is awake
+
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Calls done() until it is true or the time is over.
+template <class Done>
+bool watch(Done&& done) noexcept {
+  const auto end = Clock::now() + alert_time;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      relax();
+    }
+  } while (Clock::now() < end);
+  return false;
+}
+
+// One call of run_pieces. It lives on the caller's stack; a worker looks at it only while it is counted in `helpers`.
 struct Job {
   void (*work)(void*, std::int64_t);
   void* context;
   std::int64_t pieces;
   std::atomic<std::int64_t> next{0};
-  int wanted;       // helpers that may still join; guarded by the pool's mutex
-  int helpers = 0;  // guarded by the pool's mutex
-  std::condition_variable idle{};
+  std::atomic<int> helpers{0};
+  int wanted = 0;  // helpers that may still join; guarded by the pool's mutex
 
   void run() {
     for (;;) {
@@ -38,19 +65,28 @@ struct Job {
 class Pool {
  public:
   void run(int threads, Job& job) {
-    int helpers = 0;
+    int to_wake = 0;
     {
       const std::lock_guard lock(mutex_);
       grow(threads - 1);
-      helpers = job.wanted = std::min(threads - 1, workers_);
+      job.wanted = std::min(threads - 1, workers_);
+      to_wake = job.wanted - alert_.load(std::memory_order_relaxed);
       jobs_.push_back(&job);
+      posted_.fetch_add(1, std::memory_order_release);
     }
-    for (int i = 0; i < helpers; ++i) work_.notify_one();
+    for (; to_wake > 0; --to_wake) work_.notify_one();
     job.run();
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(jobs_, &job);
+    }
+    const auto done = [&job] { return job.helpers.load(std::memory_order_acquire) == 0; };
+    if (watch(done)) return;
     std::unique_lock lock(mutex_);
-    std::erase(jobs_, &job);
-    job.idle.wait(lock, [&job] { return job.helpers == 0; });
+    idle_.wait(lock, done);
   }
+
+  [[nodiscard]] bool is_alert() const noexcept { return alert_.load(std::memory_order_relaxed) > 0; }
 
  private:
   // Threads that cannot be had are done without. Signals are for the threads of the program.
@@ -70,24 +106,37 @@ class Pool {
   [[noreturn]] void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      Job* job = nullptr;
-      work_.wait(lock, [this, &job] {
-        const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](const Job* open) { return open->wanted > 0; });
-        job = found != jobs_.end() ? *found : nullptr;
-        return job != nullptr;
-      });
-      --job->wanted;
-      ++job->helpers;
+      if (Job* job = open_job()) {
+        --job->wanted;
+        job->helpers.fetch_add(1, std::memory_order_relaxed);
+        lock.unlock();
+        job->run();
+        lock.lock();
+        if (job->helpers.fetch_sub(1, std::memory_order_acq_rel) == 1) idle_.notify_all();  // the job may be gone
+        continue;
+      }
+      const std::uint64_t seen = posted_.load(std::memory_order_relaxed);
+      const auto posted = [this, seen] { return posted_.load(std::memory_order_acquire) != seen; };
+      alert_.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
-      job->run();
+      watch(posted);
       lock.lock();
-      if (--job->helpers == 0) job->idle.notify_one();
+      alert_.fetch_sub(1, std::memory_order_relaxed);
+      work_.wait(lock, [this, &posted] { return posted() || open_job() != nullptr; });
     }
+  }
+
+  [[nodiscard]] Job* open_job() const noexcept {
+    const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](const Job* open) { return open->wanted > 0; });
+    return found != jobs_.end() ? *found : nullptr;
   }
 
   std::mutex mutex_;
   std::condition_variable work_;
+  std::condition_variable idle_;
   std::vector<Job*> jobs_;  // those that helpers may join; each removes itself before its caller returns
+  std::atomic<std::uint64_t> posted_{0};
+  std::atomic<int> alert_{0};  // workers that look out for the next job
   int workers_ = 0;
 };
 
@@ -109,11 +158,22 @@ Pool& pool() {
 }  // namespace
 
 void run_pieces(int threads, std::int64_t pieces, void (*work)(void* context, std::int64_t piece), void* context) {
-  Job job{.work = work, .context = context, .pieces = pieces, .wanted = 0};
+  Job job{.work = work, .context = context, .pieces = pieces};
   pool().run(static_cast<int>(std::min<std::int64_t>(threads, pieces)), job);
 }
 
 int thread_limit() noexcept { return limit; }
+
+int useful_threads(std::int64_t nbytes) noexcept {
+  if (limit == 1 || nbytes < 2 * worth_joining_nbytes) return 1;
+  // Calls in quick succession are worth waking somebody for once.
+  static std::atomic<Clock::rep> last_asked{0};
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  const Clock::rep since = now - last_asked.exchange(now, std::memory_order_relaxed);
+  const bool awake = pool().is_alert() || since < Clock::duration(alert_time).count();
+  const std::int64_t each = awake ? worth_joining_nbytes : worth_waking_nbytes;
+  return static_cast<int>(std::clamp<std::int64_t>(nbytes / each, 1, limit));
+}
 
 ThreadLimit::ThreadLimit(int threads) noexcept : before_(limit) { limit = std::max(1, threads); }
 ThreadLimit::~ThreadLimit() { limit = before_; }

@@ -25,6 +25,10 @@ void parallel_for(int threads, std::int64_t pieces, Work&& work) {
 // The threads that a copy may use from now on in this thread; 1 until set. The caller's own thread counts.
 [[nodiscard]] int thread_limit() noexcept;
 
+// How many of them are worth their while for work on so many bytes: few hundred KiB each for workers that are awake,
+// which they stay for some time after a job, more where they have to be woken.
+[[nodiscard]] int useful_threads(std::int64_t nbytes) noexcept;
+
 class ThreadLimit {
  public:
   explicit ThreadLimit(int threads) noexcept;

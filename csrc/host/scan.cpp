@@ -15,7 +15,6 @@
 namespace ferry {
 namespace {
 
-constexpr std::int64_t thread_nbytes = 1 << 20;    // below this a second thread costs more than it saves
 constexpr std::int64_t piece_nbytes = 256 * 1024;  // what a thread takes at a time
 constexpr std::int64_t short_row = 16;
 
@@ -59,7 +58,7 @@ struct Tally {
 
 // In the order of memory.
 Tally count_all(const PanelPlan& plan, const ScanQuestion& question) {
-  const int threads = static_cast<int>(std::clamp<std::int64_t>(plan.to_nbytes / thread_nbytes, 1, thread_limit()));
+  const int threads = useful_threads(plan.to_nbytes);
   const std::int64_t wanted = std::max<std::int64_t>(plan.to_nbytes / piece_nbytes, threads);
   const std::int64_t per_piece = std::max<std::int64_t>(plan.panels / wanted, 1);
   std::atomic<std::int64_t> total{0};

@@ -12,9 +12,8 @@
 namespace ferry {
 namespace {
 
-constexpr std::int64_t thread_nbytes = 512 * 1024;  // below this a second thread costs more than it saves
-constexpr std::int64_t piece_nbytes = 128 * 1024;   // what a thread takes at a time
-constexpr std::int64_t streamed_nbytes = 512;       // shorter runs would be all head and tail
+constexpr std::int64_t piece_nbytes = 128 * 1024;  // what a thread takes at a time
+constexpr std::int64_t streamed_nbytes = 512;      // shorter runs would be all head and tail
 constexpr std::int64_t scratch_nbytes = 4096;
 
 TensorRef without_first_axis(const TensorRef& tensor) noexcept {
@@ -95,7 +94,7 @@ void copy_each(const TensorRef& destination, std::span<const TensorRef> sources)
   const auto count = static_cast<std::int64_t>(sources.size());
   const std::int64_t nbytes = element_count(destination.layout.shape).value_or(0) * destination.layout.itemsize;
   if (nbytes == 0) return;
-  const int threads = static_cast<int>(std::clamp<std::int64_t>(nbytes / thread_nbytes, 1, thread_limit()));
+  const int threads = useful_threads(nbytes);
   if (threads > 1 && count < 2 * threads) {  // few and large: each is shared between the threads
     TensorRef place = item;
     for (const TensorRef& source : sources) {

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypeVar, final, overload, SupportsInt
+from typing import Any, Literal, SupportsIndex, SupportsInt, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 import torch

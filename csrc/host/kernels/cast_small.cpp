@@ -6,10 +6,18 @@
 namespace ferry::inline FERRY_LEVEL {
 namespace {
 
+[[gnu::noinline]] void convert_to_bfloat16(std::byte* to, const std::byte* from, std::int64_t count) noexcept {
+  for (std::int64_t i = 0; i < count; ++i) {
+    put(to + i * size_of<BFloat16>, narrow_number(to_odd_float(get<std::int32_t>(from + i * size_of<std::int32_t>))));
+  }
+}
+
 template <class To, class From>
 constexpr MoveRow narrow_row() noexcept {
   if constexpr (std::is_same_v<From, float>) {
     return cast_items<narrow_items<To>, size_of<To>, size_of<float>>;
+  } else if constexpr (std::is_same_v<To, BFloat16> && std::is_same_v<From, std::int32_t>) {
+    return cast_items<convert_to_bfloat16, size_of<To>, size_of<From>>;  // common enough for a loop of its own
   } else {
     return cast_through<To, float, From, narrow_items<To>, to_odd_float_items<From>()>;
   }

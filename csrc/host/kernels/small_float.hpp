@@ -83,6 +83,12 @@ template <DType dtype>
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U);
 }
 
+// The rounding of `narrow`, for what is no NaN.
+[[nodiscard]] constexpr BFloat16 narrow_number(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return {static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U)};
+}
+
 // To nearest, ties to even, in one rounding.
 template <SmallFloatBits To>
 [[nodiscard]] constexpr To narrow(float value) noexcept {

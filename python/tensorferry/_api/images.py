@@ -146,8 +146,8 @@ def tensor_to_images(
     Notes
     -----
     Computed as ``y * (std / scale) + mean / scale`` in float64. Integers are rounded to nearest, ties to even, and
-    clamped; NaN becomes 0. Floating-point images are rounded once and not clamped. What :func:`images_to_tensor` made of
-    uint8 images as float32 or float64 comes back exactly with the same arguments.
+    clamped; NaN becomes 0. Floating-point images are rounded once and not clamped. What :func:`images_to_tensor` made
+    of uint8 images as float32 or float64 comes back exactly with the same arguments.
 
     Host tensors never block; the GIL is released. Tensors on other devices are waited for, and copied by torch.
 

@@ -91,7 +91,7 @@ def _scale(scale: object, image_dtype: str) -> float:
         if math.isfinite(number) and number != 0.0:
             return number
     raise ArgumentError(
-        f"scale={scale!r}", "values are multiplied by it", 'pass "auto" or a finite number other than 0, such as 1 / 255'
+        f"scale={scale!r}", "values are multiplied by it", 'pass "auto" or a number other than 0, such as 1 / 255'
     )
 
 
@@ -100,7 +100,7 @@ def _per_channel(name: str, value: Any, channels: int, default: float) -> list[f
         return [default] * channels
     try:
         plain = core.to_numpy(value.detach(), dtype="float64") if _torch.is_tensor(value) else value
-        numbers = np.asarray(plain, dtype=np.float64).ravel().tolist()
+        numbers: list[float] = np.asarray(plain, dtype=np.float64).ravel().tolist()
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"{name}={value!r}", f"it is no number and no list of them ({error})", f"pass {channels} numbers, or one"

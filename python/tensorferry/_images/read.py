@@ -116,9 +116,7 @@ def _readable(x: Any, taken: Taken) -> core.Source:
     return source
 
 
-def _grouped(
-    x: Any, taken: Taken, layout: str, what: str, dtypes: tuple[str, ...], *, axes: tuple[int, ...]
-) -> Images:
+def _grouped(x: Any, taken: Taken, layout: str, what: str, dtypes: tuple[str, ...], *, axes: tuple[int, ...]) -> Images:
     assert taken.source is not None
     shape, dtype = tuple(taken.source.shape), taken.source.dtype
     _require_dtype(taken.source, what, dtypes)
