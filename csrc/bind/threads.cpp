@@ -1,9 +1,12 @@
 #include "bind/threads.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "bind/py_ref.hpp"
+#include "host/openmp_team.hpp"
 
 namespace ferry::bind {
 namespace {
@@ -15,6 +18,15 @@ int processors() {
   return count;
 }
 
+// The OpenMP runtime that torch brings stands in its own directory, or beside it.
+void join_team_of(PyObject* torch) {
+  const PyRef file = PyRef::steal(PyObject_GetAttrString(torch, "__file__"));
+  const char* path = file ? PyUnicode_AsUTF8(file.get()) : nullptr;
+  if (path == nullptr) return;
+  const std::string package = std::string(path, std::string_view(path).rfind('/'));  // .../site-packages/torch
+  join_openmp_team(package);
+}
+
 // torch.get_num_threads, once torch has been imported; kept for ever.
 PyObject* get_num_threads() {
   static PyObject* function = nullptr;
@@ -22,6 +34,7 @@ PyObject* get_num_threads() {
   const PyRef name = checked(PyUnicode_InternFromString("torch"));
   const PyRef torch = PyRef::steal(PyImport_GetModule(name.get()));
   if (torch) function = PyObject_GetAttrString(torch.get(), "get_num_threads");
+  if (function != nullptr) join_team_of(torch.get());
   PyErr_Clear();  // a module of that name that is not torch, or not yet whole
   return function;
 }

@@ -92,6 +92,7 @@ class RowFetch {
  public:
   explicit RowFetch(const PanelPlan& plan) noexcept
       : row_nbytes_(plan.inner.extent * plan.from_itemsize), step_(plan.outer.from_step) {
+    if (plan.to_nbytes < stream_threshold_nbytes() / 4) row_nbytes_ = 0;  // likely to be in a cache
     const bool short_rows = plan.inner.from_step == plan.from_itemsize && row_nbytes_ <= fetched_row_nbytes;
     if (!short_rows || std::abs(step_) < 2 * row_nbytes_) row_nbytes_ = 0;
     if (row_nbytes_ > 0) step_ *= std::max<std::int64_t>(fetched_row_nbytes / row_nbytes_, 1);
@@ -128,11 +129,20 @@ void by_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
 template <class Row>
 void by_transpose(const PanelPlan& plan, const Panel& panel, Transpose transpose, std::byte* scratch, Row&& row) {
   // An odd number of lines: rows of the scratch must not fall into few sets of the cache.
-  const std::int64_t lines = (panel.inner * plan.from_itemsize + line_nbytes - 1) / line_nbytes;
+  const std::int64_t group = plan.group.extent;
+  const std::int64_t items = panel.inner * group;
+  const std::int64_t lines = (items * plan.from_itemsize + line_nbytes - 1) / line_nbytes;
   const std::int64_t stride = (lines | 1) * line_nbytes;
-  transpose(scratch, stride, panel.from, plan.inner.from_step, panel.outer, panel.inner);
+  if (group == 1) {
+    transpose(scratch, stride, panel.from, plan.inner.from_step, panel.outer, panel.inner);
+  } else {
+    for (std::int64_t i = 0; i < panel.inner; ++i) {
+      transpose(scratch + i * group * plan.from_itemsize, stride, panel.from + i * plan.inner.from_step,
+                plan.group.from_step, panel.outer, group);
+    }
+  }
   for (std::int64_t o = 0; o < panel.outer; ++o) {
-    row(panel.to + o * plan.outer.to_step, plan.to_itemsize, scratch + o * stride, plan.from_itemsize, panel.inner);
+    row(panel.to + o * plan.outer.to_step, plan.to_itemsize, scratch + o * stride, plan.from_itemsize, items);
   }
 }
 
@@ -142,7 +152,8 @@ std::atomic<std::int64_t>& stream_threshold() noexcept {
 }
 
 std::int64_t longest_run_nbytes(const PanelPlan& plan) noexcept {
-  return plan.inner.to_step == plan.to_itemsize ? std::min(plan.inner.extent, plan.inner_chunk) * plan.to_itemsize : 0;
+  const std::int64_t run = plan.group.extent * plan.to_itemsize;
+  return plan.inner.to_step == run ? plan.inner_chunk * run : 0;
 }
 
 // Does every row of the destination begin with a cache line?
@@ -166,11 +177,12 @@ void transpose_panels(const PanelPlan& plan, Transpose transpose) {
 void carry_transposed(PanelPlan& plan, const RowPass& pass) {
   const std::size_t size = log2_of(plan.from_itemsize);
   const bool large = plan.to_nbytes >= stream_threshold_nbytes() / 4;
+  const bool grouped = plan.group.extent > 1;
   const bool few = longest_run_nbytes(plan) < 2 * line_nbytes || plan.outer.extent <= 4;
-  if (pass.bits_move && (few || plan.to_nbytes <= small_transpose_nbytes)) {
+  if (pass.bits_move && !grouped && (few || plan.to_nbytes <= small_transpose_nbytes)) {
     return transpose_panels(plan, kernels().transpose[size]);
   }
-  if (pass.bits_move && large && plan.to_itemsize >= 4 && rows_begin_lines(plan)) {
+  if (pass.bits_move && !grouped && large && plan.to_itemsize >= 4 && rows_begin_lines(plan)) {
     plan.cut(512, 4 * line_nbytes / plan.to_itemsize);
     return transpose_panels(plan, kernels().streamed_transpose[size]);
   }

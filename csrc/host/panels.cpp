@@ -11,7 +11,9 @@ namespace {
 constexpr std::int64_t block_nbytes = 256 * 1024;  // a piece of a block, or of a long row
 constexpr std::int64_t panel_nbytes = 64 * 1024;   // several short rows
 constexpr auto longest = static_cast<std::int64_t>(longest_item_nbytes);
-constexpr std::int64_t few = 16;  // loops shorter than this cost more than their items
+constexpr std::int64_t short_row_nbytes = 256;  // of the destination
+constexpr std::int64_t tile_items = 64 * 64;    // of a rectangle that neither side walks item by item
+constexpr std::int64_t few = 16;                // loops shorter than this cost more than their items
 
 PairAxis take(PanelPlan& plan, std::size_t at) noexcept {
   const PairAxis taken = plan.rest[at];
@@ -50,13 +52,27 @@ void turn_round(PanelPlan& plan, PairAxis& axis) noexcept {
   axis.from_step = -axis.from_step;
 }
 
+// A short axis along which the destination moves item by item, and another that continues it, are walked together: the
+// destination gets long rows.
+void group_items(PanelPlan& plan) noexcept {
+  const std::int64_t run = plan.inner.extent * plan.to_itemsize;
+  if (run >= short_row_nbytes) return;
+  for (std::size_t axis = 0; axis < plan.rest_size; ++axis) {
+    if (plan.rest[axis].to_step != run) continue;
+    plan.group = plan.inner;
+    plan.inner = take(plan, axis);
+    return;
+  }
+}
+
 void plan_transpose(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
   plan.path = CopyPath::transpose;
   plan.outer_first = true;
   // Four cache lines of the source at a time, and as much of a row of the destination as the scratch holds.
   plan.outer_chunk = std::min(plan.outer.extent, std::max<std::int64_t>(256 / plan.from_itemsize, few));
-  plan.inner_chunk = std::max<std::int64_t>(scratch_nbytes / (plan.outer_chunk * plan.from_itemsize), few);
-  plan.inner_chunk = plan.inner_chunk / few * few;
+  const std::int64_t column_nbytes = plan.outer_chunk * plan.group.extent * plan.from_itemsize;
+  plan.inner_chunk = std::max<std::int64_t>(scratch_nbytes / column_nbytes, 1);
+  if (plan.inner_chunk > few) plan.inner_chunk = plan.inner_chunk / few * few;
 }
 
 void plan_rows(PanelPlan& plan, bool alone) noexcept {
@@ -103,11 +119,13 @@ PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_
         plan.from_itemsize <= 16 && std::has_single_bit(static_cast<std::uint64_t>(plan.from_itemsize));
     const bool item_by_item =
         is_word && plan.inner.to_step == plan.to_itemsize && plan.outer.from_step == plan.from_itemsize;
-    if (item_by_item && (bits_move || std::min(plan.inner.extent, plan.outer.extent) >= few)) {
+    if (item_by_item) group_items(plan);
+    if (item_by_item && (bits_move || plan.inner.extent * plan.group.extent >= few)) {
       plan_transpose(plan, scratch_nbytes);
     } else {
       plan.path = CopyPath::steps;
-      plan.inner_chunk = plan.outer_chunk = 64;
+      plan.inner_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.outer.extent, 64), 1);
+      plan.outer_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.inner.extent, 64), 1);
     }
   } else {
     plan.inner = take(plan, 0);

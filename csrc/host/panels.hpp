@@ -37,6 +37,8 @@ struct PanelPlan {
   std::int64_t from_itemsize = 1;
   PairAxis inner{1, 0, 0};
   PairAxis outer{1, 0, 0};
+  PairAxis group{1, 0,
+                 0};  // of a transpose: what stands for one item of the inner axis, item by item for the destination
   std::int64_t inner_chunk = 1;  // largest extents of a panel
   std::int64_t outer_chunk = 1;
   bool outer_first = false;                                       // the next panel lies along the outer axis

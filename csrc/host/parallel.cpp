@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "host/openmp_team.hpp"
+
 namespace ferry {
 namespace {
 
@@ -22,8 +24,9 @@ using Clock = std::chrono::steady_clock;
 // Waking a thread takes 5 to 10 us, in which a core copies half a MiB. A worker that has just been busy looks out for
 // the next job as long as that takes a few times over.
 constexpr auto alert_time = std::chrono::microseconds(50);
-constexpr std::int64_t worth_waking_nbytes = 2 << 20;     // for each thread
-constexpr std::int64_t worth_joining_nbytes = 256 << 10;  // for each thread that is awake
+constexpr auto succession_time = std::chrono::microseconds(500);  // calls within it follow each other
+constexpr std::int64_t worth_waking_nbytes = 2 << 20;             // for each thread
+constexpr std::int64_t worth_joining_nbytes = 256 << 10;          // for each thread that is awake
 
 void relax() noexcept {
 #if defined(__x86_64__)
@@ -159,6 +162,7 @@ Pool& pool() {
 
 void run_pieces(int threads, std::int64_t pieces, void (*work)(void* context, std::int64_t piece), void* context) {
   Job job{.work = work, .context = context, .pieces = pieces};
+  if (run_on_openmp_team(threads, [](void* shared) { static_cast<Job*>(shared)->run(); }, &job)) return;
   pool().run(static_cast<int>(std::min<std::int64_t>(threads, pieces)), job);
 }
 
@@ -170,7 +174,7 @@ int useful_threads(std::int64_t nbytes) noexcept {
   static std::atomic<Clock::rep> last_asked{0};
   const Clock::rep now = Clock::now().time_since_epoch().count();
   const Clock::rep since = now - last_asked.exchange(now, std::memory_order_relaxed);
-  const bool awake = pool().is_alert() || since < Clock::duration(alert_time).count();
+  const bool awake = has_openmp_team() || pool().is_alert() || since < Clock::duration(succession_time).count();
   const std::int64_t each = awake ? worth_joining_nbytes : worth_waking_nbytes;
   return static_cast<int>(std::clamp<std::int64_t>(nbytes / each, 1, limit));
 }

@@ -1,4 +1,4 @@
-// Worker threads shared by every copy.
+// Worker threads shared by every copy: those of torch's OpenMP runtime once somebody has joined it, else our own.
 #pragma once
 
 #include <cstdint>

@@ -180,7 +180,9 @@ void transpose(std::byte* to, std::int64_t to_stride, const std::byte* from, std
       for (std::int64_t r = 0; r < whole_rows; r += across) {
         for (std::int64_t part = c; part < std::min(c + line, whole_columns); part += along) {
           const std::byte* source = from + part * from_stride + r * size;
-          if constexpr (reach != Reach::near) fetch(source + ahead * from_stride, from_stride, along);
+          if constexpr (reach != Reach::near) {
+            if (part + ahead < columns) fetch(source + ahead * from_stride, from_stride, along);
+          }
           transpose_lanes<T, reach>(to + r * to_stride + part * size, to_stride, source, from_stride);
         }
       }
