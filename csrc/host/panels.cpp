@@ -65,6 +65,13 @@ void group_items(PanelPlan& plan) noexcept {
   }
 }
 
+void ungroup_items(PanelPlan& plan) noexcept {
+  if (plan.group.extent == 1) return;
+  plan.rest[plan.rest_size++] = plan.inner;
+  plan.inner = plan.group;
+  plan.group = {1, 0, 0};
+}
+
 void plan_transpose(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
   plan.path = CopyPath::transpose;
   plan.outer_first = true;
@@ -120,9 +127,11 @@ PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_
     const bool item_by_item =
         is_word && plan.inner.to_step == plan.to_itemsize && plan.outer.from_step == plan.from_itemsize;
     if (item_by_item) group_items(plan);
+    // Values that are made as well as moved are made in rows, which must pay.
     if (item_by_item && (bits_move || plan.inner.extent * plan.group.extent >= few)) {
       plan_transpose(plan, scratch_nbytes);
     } else {
+      ungroup_items(plan);
       plan.path = CopyPath::steps;
       plan.inner_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.outer.extent, 64), 1);
       plan.outer_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.inner.extent, 64), 1);

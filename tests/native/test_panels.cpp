@@ -53,8 +53,10 @@ void add_panel(Pairs& pairs, const PanelPlan& plan, const Panel& panel, bool bit
     for (std::int64_t i = 0; i < panel.inner; ++i) {
       const std::int64_t to = panel.to - to_base + o * plan.outer.to_step + i * plan.inner.to_step;
       const std::int64_t from = panel.from - from_base + o * plan.outer.from_step + i * plan.inner.from_step;
-      for (std::int64_t byte = 0; byte < (bits_move ? plan.to_itemsize : 1); ++byte) {
-        pairs.emplace_back(to + byte, from + byte);
+      for (std::int64_t g = 0; g < plan.group.extent; ++g) {
+        for (std::int64_t byte = 0; byte < (bits_move ? plan.to_itemsize : 1); ++byte) {
+          pairs.emplace_back(to + g * plan.group.to_step + byte, from + g * plan.group.from_step + byte);
+        }
       }
     }
   }
@@ -81,9 +83,16 @@ Pairs visited_pairs(const PanelPlan& plan, bool bits_move, std::int64_t per_piec
 
 void expect_kept_promises(const PanelPlan& plan, std::int64_t scratch_nbytes) {
   if (plan.path == CopyPath::transpose) {
-    EXPECT_EQ(plan.inner.to_step, plan.to_itemsize);
+    const std::int64_t group = plan.group.extent;
+    EXPECT_TRUE(group == 1 || plan.group.to_step == plan.to_itemsize);
+    EXPECT_EQ(plan.inner.to_step, group * plan.to_itemsize);
     EXPECT_EQ(plan.outer.from_step, plan.from_itemsize);
-    EXPECT_LE(plan.inner_chunk * plan.outer_chunk * plan.from_itemsize, std::max<std::int64_t>(scratch_nbytes, 4096));
+    const std::int64_t row = plan.inner_chunk * group * plan.from_itemsize;
+    EXPECT_LE(row * plan.outer_chunk, std::max<std::int64_t>(scratch_nbytes, 65536));
+    // Padded to an odd number of cache lines, rows fit into the scratch that carry.cpp has for 64 KiB.
+    EXPECT_LE(((row + 63) / 64 | 1) * 64 * plan.outer_chunk, std::max<std::int64_t>(scratch_nbytes, 65536) * 3 / 2);
+  } else {
+    EXPECT_EQ(plan.group.extent, 1);
   }
   if (plan.path == CopyPath::block || plan.path == CopyPath::rows) {
     EXPECT_EQ(plan.inner.to_step, plan.to_itemsize);
@@ -139,6 +148,16 @@ TEST(PlanPanels, VisitsEveryElementOnceWhateverTheLayouts) {
   EXPECT_GT(paths[CopyPath::rows], 100);
   EXPECT_GT(paths[CopyPath::transpose], 100);
   EXPECT_GT(paths[CopyPath::steps], 100);
+}
+
+TEST(PlanPanels, GathersAShortAxisWithTheOneThatContinuesIt) {
+  // (16, 8, 64) with its axes reversed: the destination moves 16 items at a time, the source 64.
+  const PanelPlan plan = plan_for({{64, 8, 16}, {8 * 16 * 4, 16 * 4, 4}, {4, 64 * 4, 8 * 64 * 4}, 4, 4}, true);
+  EXPECT_EQ(plan.path, CopyPath::transpose);
+  EXPECT_EQ(plan.group.extent, 16);
+  EXPECT_EQ(plan.inner.extent, 8);
+  EXPECT_EQ(plan.outer.extent, 64);
+  EXPECT_EQ(plan.rest_size, 0U);
 }
 
 TEST(PlanPanels, TakesABlockAsOneRow) {
