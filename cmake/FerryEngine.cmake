@@ -73,3 +73,21 @@ if(FERRY_X86_LEVELS)
   ferry_kernel_level(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
   target_compile_definitions(ferry_engine PRIVATE FERRY_X86_LEVELS)
 endif()
+
+# The device path's bottom layer. The driver is opened at run time: nothing of CUDA is needed to build or to link.
+add_library(ferry_cuda STATIC
+  ${ferry_csrc}/cuda/capture.cpp
+  ${ferry_csrc}/cuda/context.cpp
+  ${ferry_csrc}/cuda/driver.cpp
+  ${ferry_csrc}/cuda/driver_error.cpp
+  ${ferry_csrc}/cuda/driver_problem.cpp
+  ${ferry_csrc}/cuda/event.cpp
+  ${ferry_csrc}/cuda/fork_generation.cpp
+  ${ferry_csrc}/cuda/host_range.cpp
+  ${ferry_csrc}/cuda/loader.cpp
+  ${ferry_csrc}/cuda/primary_contexts.cpp
+  ${ferry_csrc}/cuda/registration.cpp
+  ${ferry_csrc}/cuda/stream.cpp
+)
+target_include_directories(ferry_cuda PUBLIC ${ferry_csrc})
+target_link_libraries(ferry_cuda PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE ferry_options)

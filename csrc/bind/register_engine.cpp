@@ -8,6 +8,7 @@
 #include "bind/threads.hpp"
 #include "host/carry.hpp"
 #include "host/kernels/kernels.hpp"
+#include "host/openmp_team.hpp"
 #include "host/raw_copy.hpp"
 
 namespace py = pybind11;
@@ -33,6 +34,8 @@ void register_engine(py::module_& module) {
              "Copy between two contiguous uint8 arrays of equal size; blocks until done, without the GIL.");
   module.def("processor_level", [] { return std::string(kernels().level); }, "Which kernels this processor gets.");
   module.def("threads_for", &threads_for, py::arg("nbytes"), "How many threads a copy of so many bytes may use.");
+  module.def("works_with_openmp_team", &has_openmp_team,
+             "Are the threads those of torch's OpenMP runtime? So from the first large copy after torch's import on.");
   module.def("stream_threshold_nbytes", &stream_threshold_nbytes, "From which size on copies write past the caches.");
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +43,16 @@ def test_the_native_module_tells_how_it_was_built(facts):
 
 def test_the_pool_of_private_copies_is_the_process_own(facts):
     assert facts.host_pool.limit_nbytes == ferry.pool_stats().limit_nbytes > 0
+
+
+def test_the_engine_uses_what_the_processor_has_and_as_many_threads_as_torch(facts):
+    flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()
+    level = "avx512" if "avx512bw" in flags else "avx2" if "avx2" in flags else "portable"
+    assert facts.engine.processor_level == level
+    assert facts.engine.threads == torch.get_num_threads()
+    loads_openmp = "/torch/lib/libgomp" in Path("/proc/self/maps").read_text()
+    assert facts.engine.thread_owner == ("torch" if loads_openmp else "tensorferry")
+    assert facts.engine.stream_from_nbytes >= 4 << 20
 
 
 def test_no_device_is_initialised(facts):

@@ -169,7 +169,7 @@ def test_first_conversions_race_for_everything_that_is_looked_up_once():
 
 
 def test_one_threads_lock_free_copy_does_not_block_the_others():
-    source = np.zeros((2048, 2048), ml_dtypes.bfloat16).T
+    source = np.zeros((8192, 8192), ml_dtypes.bfloat16).T  # takes longer than threads wait for the GIL
     progress, done = [0], threading.Event()
 
     def count() -> None:

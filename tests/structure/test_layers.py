@@ -13,8 +13,9 @@ ALLOWED = {
     "core": set(),
     "dlpack": {"core"},
     "host": {"core"},
+    "cuda": {"core"},
     "transfer": {"core", "host", "dlpack"},
-    "bind": {"core", "host", "dlpack", "transfer"},
+    "bind": {"core", "cuda", "host", "dlpack", "transfer"},
 }
 SOURCES = sorted(path for pattern in ("*.hpp", "*.cpp") for path in CSRC.rglob(pattern))
 PYTHON = sorted((ROOT / "python").rglob("*.py"))

@@ -26,7 +26,7 @@ from tensorferry._native import core
 from tensorferry._plan.plan import Plan
 from tensorferry._plan.planning import plan
 
-__all__ = ["Check", "Device", "Facts", "Finding", "Path", "Remedy", "devices", "examine"]
+__all__ = ["Check", "Device", "Engine", "Facts", "Finding", "Path", "Remedy", "devices", "examine"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,28 @@ class Remedy:
 
 
 @dataclass(frozen=True)
+class Engine:
+    """How host memory is copied here.
+
+    Attributes
+    ----------
+    processor_level : str
+        Which kernels this processor gets: "portable", "avx2" or "avx512".
+    threads : int
+        How many threads a large copy may use now.
+    thread_owner : {"torch", "tensorferry"}
+        Whose threads those are: of torch's OpenMP runtime, or of a pool of our own.
+    stream_from_nbytes : int
+        From which size on results are written past the caches.
+    """
+
+    processor_level: str
+    threads: int
+    thread_owner: str
+    stream_from_nbytes: int
+
+
+@dataclass(frozen=True)
 class Facts:
     """All that ``tensorferry doctor`` tells.
 
@@ -92,6 +114,7 @@ class Facts:
         Are torch tensors read through the C exchange table (else through DLPack capsules)?
     exchange_reason : str
         Why.
+    engine : Engine
     host_pool : PoolStats
         The pool that private copies get their memory from.
     devices : list of Device
@@ -107,12 +130,19 @@ class Facts:
     native: dict[str, str]
     exchange_table: bool
     exchange_reason: str
+    engine: Engine
     host_pool: PoolStats
     devices: list[Device]
     paths: list[Path]
     checks: list[Check]
     findings: list[Finding] = field(default_factory=list)
     remedies: list[Remedy] = field(default_factory=list)
+
+
+def _engine() -> Engine:
+    threads = core.threads_for(1 << 30)  # asks torch, and joins its threads
+    owner = "torch" if core.works_with_openmp_team() else "tensorferry"
+    return Engine(core.processor_level(), threads, owner, core.stream_threshold_nbytes())
 
 
 def examine() -> Facts:
@@ -126,6 +156,7 @@ def examine() -> Facts:
         native=dict(core.build_info()),
         exchange_table=exchange_table,
         exchange_reason=exchange_reason,
+        engine=_engine(),
         host_pool=pool_stats(),
         devices=devices(torch),
         paths=_paths(torch),

@@ -52,6 +52,10 @@ def _software(facts: Facts) -> Table:
     sanitizers = f", sanitizers {native['sanitizers']}" if native.get("sanitizers") else ""
     built = f"compiler {native['compiler']}, {native['build_type']}, NumPy {native['numpy']}, DLPack {native['dlpack']}"
     table.add_row("native module", "built by", built + sanitizers)
+    engine = facts.engine
+    threads = f"up to {engine.threads} threads, those of {engine.thread_owner}"
+    past = f"results from {binary_size(engine.stream_from_nbytes)} on go past the caches"
+    table.add_row("copies and casts", engine.processor_level, f"{threads}; {past}")
     kept = f"{binary_size(facts.host_pool.limit_nbytes)} of idle memory are kept for the next ones, at most"
     table.add_row("private copies", "from a pool", kept)
     return table
