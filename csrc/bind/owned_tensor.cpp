@@ -1,5 +1,6 @@
 #include "bind/owned_tensor.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 
@@ -62,6 +63,23 @@ std::optional<OwnedTensor> owned_tensor(DType dtype, const Extents& shape, const
   }
   owned.tensor = PyRef::steal(static_cast<PyObject*>(tensor));
   return owned;
+}
+
+Source owned_source(DType dtype, const Extents& shape, const Extents& strides) {
+  const auto count = element_count(shape);
+  const auto nbytes = count ? checked_mul(*count, info(dtype).itemsize) : std::nullopt;
+  if (!nbytes) throw std::bad_alloc();
+  auto memory = std::make_unique<Memory>(static_cast<std::size_t>(std::max<std::int64_t>(*nbytes, 1)));
+  Source source;
+  source.ref.data = memory->data();
+  source.ref.dtype = dtype;
+  source.ref.layout = Layout{shape, strides, info(dtype).itemsize};
+  constexpr const char* name = "tensorferry.memory";
+  source.owner = checked(PyCapsule_New(memory.get(), name, [](PyObject* self) {
+    delete static_cast<Memory*>(PyCapsule_GetPointer(self, "tensorferry.memory"));
+  }));
+  static_cast<void>(memory.release());  // the capsule's now
+  return source;
 }
 
 }  // namespace ferry::bind

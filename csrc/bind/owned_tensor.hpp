@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bind/py_ref.hpp"
+#include "bind/source.hpp"
 #include "core/tensor_ref.hpp"
 
 namespace ferry::bind {
@@ -17,5 +18,8 @@ struct OwnedTensor {
 // torch cannot enlarge its storage in place. Nothing where torch has no exchange table, or lacks the dtype, or there is
 // no element.
 [[nodiscard]] std::optional<OwnedTensor> owned_tensor(DType dtype, const Extents& shape, const Extents& strides);
+
+// Memory for a tensor that something else makes over it, kept by the source's owner.
+[[nodiscard]] Source owned_source(DType dtype, const Extents& shape, const Extents& strides);
 
 }  // namespace ferry::bind

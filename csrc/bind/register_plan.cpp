@@ -84,6 +84,10 @@ void register_plan(py::module_& module) {
       },
       py::arg("decision"), "A new torch tensor, and where to fill it; None where torch has to make it itself.");
   module.def(
+      "owned_source",
+      [](const Decision& decision) { return owned_source(decision.value_dtype, decision.shape, decision.strides); },
+      py::arg("decision"), "Memory for a tensor that torch makes over it.");
+  module.def(
       "writable_array",
       [](const Source& source, const Decision& decision) {
         return py::reinterpret_steal<py::object>(

@@ -18,8 +18,6 @@ namespace py = pybind11;
 namespace ferry::bind {
 namespace {
 
-constexpr std::int64_t huge_pages_pay_from_nbytes = std::int64_t{4} << 20;  // as NumPy does for its own arrays
-
 py::dict described(const PoolStats& stats) {
   py::dict figures;
   figures["in_use_nbytes"] = stats.in_use_nbytes;
@@ -53,15 +51,6 @@ void register_pool(py::module_& module) {
         return pool.set_limit(limit_nbytes);
       },
       py::arg("limit_nbytes"), "Change what may be idle at most; returns what held before.");
-  module.def(
-      "prefer_huge_pages",
-      [](const Source& source) {
-        const Layout& layout = source.ref.layout;
-        const ByteSpan bytes = span(layout);
-        if (bytes.high - bytes.low < huge_pages_pay_from_nbytes) return;
-        prefer_huge_pages(source.ref.data + bytes.low, static_cast<std::size_t>(bytes.high - bytes.low));
-      },
-      py::arg("source"), "Ask for huge pages behind memory that is about to be filled, where it is large enough.");
   module.def(
       "empty_array",
       [](const std::string& dtype, const std::vector<std::int64_t>& shape) {

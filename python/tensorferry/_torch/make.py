@@ -65,12 +65,16 @@ def empty(decision: core.Decision) -> tuple[torch.Tensor, core.Source]:
     if made is not None:
         return made
     itemsize = NATIVE[decision.value_dtype]["itemsize"]
-    strides = [step // itemsize for step in decision.strides]
-    dtype = torch_dtype(decision.result_dtype)
-    tensor = torch.empty_strided(decision.shape, strides, dtype=dtype, device="cpu")
-    destination = _torch.take(tensor).source
-    core.prefer_huge_pages(destination)
-    return tensor, destination.relabelled(decision.value_dtype)
+    strides = tuple(step // itemsize for step in decision.strides)
+    if 0 in decision.shape:
+        dtype = torch_dtype(decision.result_dtype)
+        tensor = torch.empty_strided(decision.shape, strides, dtype=dtype, device="cpu")
+        return tensor, _torch.take(tensor).source.relabelled(decision.value_dtype)
+    destination = core.owned_source(decision)
+    tensor = share(destination, decision.result_dtype)
+    if tensor.stride() != strides:  # DLPack leaves the steps of axes of one element to chance
+        tensor = tensor.as_strided(decision.shape, strides)
+    return tensor, destination
 
 
 def require_finishable(dtype: str, options: FromNumpyOptions) -> None:
