@@ -75,7 +75,7 @@ if(FERRY_X86_LEVELS)
 endif()
 
 # The device path's bottom layer. The driver is opened at run time: nothing of CUDA is needed to build or to link.
-add_library(ferry_cuda STATIC
+add_library(ferry_cuda STATIC EXCLUDE_FROM_ALL
   ${ferry_csrc}/cuda/capture.cpp
   ${ferry_csrc}/cuda/context.cpp
   ${ferry_csrc}/cuda/driver.cpp

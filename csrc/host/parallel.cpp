@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -48,21 +49,46 @@ bool watch(Done&& done) noexcept {
 }
 
 // One call of run_pieces. It lives on the caller's stack; a worker looks at it only while it is counted in `helpers`.
-struct Job {
-  void (*work)(void*, std::int64_t);
-  void* context;
-  std::int64_t pieces;
-  std::atomic<std::int64_t> next{0};
+//
+// Each thread takes neighbouring pieces from a share of its own, in whose memory its core may have worked before, and
+// then helps with the others' shares.
+class Job {
+ public:
+  Job(int threads, std::int64_t pieces, void (*work)(void*, std::int64_t), void* context) noexcept
+      : work_(work), context_(context), share_count_(std::min(threads, most_shares)) {
+    for (int i = 0; i < share_count_; ++i) {
+      shares_[static_cast<std::size_t>(i)].next.store(pieces * i / share_count_, std::memory_order_relaxed);
+      shares_[static_cast<std::size_t>(i)].end = pieces * (i + 1) / share_count_;
+    }
+  }
+
+  void run() noexcept {
+    const int own = arrived_.fetch_add(1, std::memory_order_relaxed);
+    for (int i = 0; i < share_count_; ++i) {
+      Share& share = shares_[static_cast<std::size_t>((own + i) % share_count_)];
+      for (;;) {
+        const std::int64_t piece = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (piece >= share.end) break;
+        work_(context_, piece);
+      }
+    }
+  }
+
   std::atomic<int> helpers{0};
   int wanted = 0;  // helpers that may still join; guarded by the pool's mutex
 
-  void run() {
-    for (;;) {
-      const std::int64_t piece = next.fetch_add(1, std::memory_order_relaxed);
-      if (piece >= pieces) return;
-      work(context, piece);
-    }
-  }
+ private:
+  static constexpr int most_shares = 64;
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next;
+    std::int64_t end;
+  };
+
+  void (*work_)(void*, std::int64_t);
+  void* context_;
+  int share_count_;
+  std::atomic<int> arrived_{0};
+  std::array<Share, static_cast<std::size_t>(most_shares)> shares_;  // only the first share_count_ are set
 };
 
 class Pool {
@@ -161,9 +187,10 @@ Pool& pool() {
 }  // namespace
 
 void run_pieces(int threads, std::int64_t pieces, void (*work)(void* context, std::int64_t piece), void* context) {
-  Job job{.work = work, .context = context, .pieces = pieces};
+  threads = static_cast<int>(std::min<std::int64_t>(threads, pieces));
+  Job job(threads, pieces, work, context);
   if (run_on_openmp_team(threads, [](void* shared) { static_cast<Job*>(shared)->run(); }, &job)) return;
-  pool().run(static_cast<int>(std::min<std::int64_t>(threads, pieces)), job);
+  pool().run(threads, job);
 }
 
 int thread_limit() noexcept { return limit; }

@@ -7,8 +7,8 @@
 namespace ferry {
 
 // Calls work(piece) for each piece of [0, pieces), on the calling thread and at most `threads - 1` others; returns when
-// all are done. Pieces start in order. Workers that are busy for another caller are not waited for. `work` must not
-// throw.
+// all are done. Each thread takes its pieces from a run of neighbours. Workers that are busy for another caller are not
+// waited for. `work` must not throw.
 void run_pieces(int threads, std::int64_t pieces, void (*work)(void* context, std::int64_t piece), void* context);
 
 template <class Work>
