@@ -1,0 +1,70 @@
+// Names and texts of error codes. They work without cuInit and are not faulted: a program that reports must be able to.
+#include <map>
+#include <utility>
+
+#include "api.hpp"
+
+namespace fake {
+namespace {
+
+using Words = std::pair<const char*, const char*>;
+
+const std::map<Result, Words>& words() {
+  static const std::map<Result, Words> all{
+      {0, {"CUDA_SUCCESS", "no error"}},
+      {1, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
+      {2, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
+      {3, {"CUDA_ERROR_NOT_INITIALIZED", "initialization error"}},
+      {4, {"CUDA_ERROR_DEINITIALIZED", "driver shutting down"}},
+      {34, {"CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"}},
+      {46, {"CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy or unavailable"}},
+      {100, {"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}},
+      {101, {"CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"}},
+      {200, {"CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"}},
+      {201, {"CUDA_ERROR_INVALID_CONTEXT", "invalid device context"}},
+      {209, {"CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"}},
+      {214, {"CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"}},
+      {218, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
+      {220, {"CUDA_ERROR_NVLINK_UNCORRECTABLE", "uncorrectable NVLink error detected during the execution"}},
+      {222, {"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."}},
+      {400, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
+      {401, {"CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"}},
+      {500, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
+      {600, {"CUDA_ERROR_NOT_READY", "device not ready"}},
+      {700, {"CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"}},
+      {702, {"CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"}},
+      {709, {"CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"}},
+      {712,
+       {"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "part or all of the requested memory range is already mapped"}},
+      {713, {"CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", "pointer does not correspond to a registered memory region"}},
+      {716, {"CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"}},
+      {719, {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}},
+      {800, {"CUDA_ERROR_NOT_PERMITTED", "operation not permitted"}},
+      {801, {"CUDA_ERROR_NOT_SUPPORTED", "operation not supported"}},
+      {802, {"CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"}},
+      {803, {"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"}},
+      {804, {"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "forward compatibility was attempted on non supported HW"}},
+      {900, {"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"}},
+      {901, {"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"}},
+      {906,
+       {"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+        "operation would make the legacy stream depend on a capturing blocking stream"}},
+      {907, {"CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"}},
+      {999, {"CUDA_ERROR_UNKNOWN", "unknown error"}},
+  };
+  return all;
+}
+
+Result give(const char* Words::* member, Result error, const char** text) {
+  if (text == nullptr) return invalid_value;
+  const auto found = words().find(error);
+  *text = found == words().end() ? nullptr : found->second.*member;
+  return *text == nullptr ? invalid_value : success;
+}
+
+}  // namespace
+
+Result cuGetErrorName(Result error, const char** text) { return give(&Words::first, error, text); }
+Result cuGetErrorString(Result error, const char** text) { return give(&Words::second, error, text); }
+
+}  // namespace fake

@@ -1,0 +1,160 @@
+// Streams: created ones, the legacy one, and one for each thread.
+#include "api.hpp"
+#include "call.hpp"
+
+namespace fake {
+namespace {
+
+Result make(World& w, Stream* stream, unsigned flags, int priority) {
+  if (stream == nullptr || (flags & ~stream_non_blocking) != 0) return invalid_value;
+  Stream made = w.streams.add(w.settings.handles_recur);
+  made->number = ++w.last_stream;
+  made->name = text("stream#", made->number);
+  made->context = w.current();
+  made->context_id = made->context->id;
+  made->blocking = (flags & stream_non_blocking) == 0;
+  made->flags = flags;
+  made->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
+  made->created = true;
+  *stream = made;
+  return success;
+}
+
+auto describe(Stream stream) {
+  return [stream](World& w) { return text(" ", w.name_of(stream)); };
+}
+
+bool is_special(Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= per_thread_handle; }
+
+}  // namespace
+
+Result cuStreamCreate(Stream* stream, unsigned flags) {
+  return call(
+      "cuStreamCreate", Needs::context, [&](World&) { return text(" flags=", flags); },
+      [&](World& w, Lock&) { return make(w, stream, flags, 0); });
+}
+
+Result cuStreamCreateWithPriority(Stream* stream, unsigned flags, int priority) {
+  const auto arguments = [&](World&) { return text(" flags=", flags, " priority=", priority); };
+  return call("cuStreamCreateWithPriority", Needs::context, arguments,
+              [&](World& w, Lock&) { return make(w, stream, flags, priority); });
+}
+
+Result cuStreamDestroy(Stream stream) {
+  return call("cuStreamDestroy", Needs::health, describe(stream), [&](World& w, Lock&) {
+    Stream found = nullptr;
+    if (is_special(stream)) return invalid_handle;
+    if (const Result failed = w.resolve(stream, found); failed != success) return failed;
+    w.streams.remove(found);  // pending work goes on: it knows its predecessors by number
+    return success;
+  });
+}
+
+Result cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  const auto arguments = [&](World& w) { return text(" stream=", w.name_of(stream), " event=", w.name_of(event)); };
+  return call("cuStreamWaitEvent", Needs::context, arguments, [&](World& w, Lock& lock) {
+    Stream at = nullptr;
+    Event on = nullptr;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    if (const Result failed = w.resolve(event, on); failed != success) return failed;
+    if (flags != 0) return invalid_value;  // "external" is for captures
+    if (on->captured == 0) return success;
+    Operation wait;
+    wait.name = "wait for " + on->name();
+    wait.after = {on->captured};
+    w.submit(at, std::move(wait), lock);
+    return success;
+  });
+}
+
+Result cuStreamQuery(Stream stream) {
+  return call("cuStreamQuery", Needs::context, describe(stream), [&](World& w, Lock& lock) {
+    Stream at = nullptr;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    ++w.report.counts["queries"];
+    bool done = true;
+    for (const u64 id : w.tail_of(at)) done = done && w.engine.is_done(id);
+    if (!done && (w.engine.held() || at->put_off++ < w.settings.not_ready_answers)) return not_ready;
+    if (!done && w.engine.schedule() == Schedule::threaded) return not_ready;
+    at->put_off = 0;
+    for (const u64 id : w.tail_of(at)) w.engine.finish(id, lock);
+    return at->context->error;
+  });
+}
+
+Result cuStreamSynchronize(Stream stream) {
+  return call("cuStreamSynchronize", Needs::context, describe(stream), [&](World& w, Lock& lock) {
+    Stream at = nullptr;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    ++w.report.counts["busy_waits"];
+    const Context context = at->context;
+    for (const u64 id : w.tail_of(at)) w.engine.finish(id, lock);
+    return context->error;
+  });
+}
+
+Result cuStreamGetCtx(Stream stream, Context* context) {
+  return call("cuStreamGetCtx", Needs::init, describe(stream), [&](World& w, Lock&) {
+    Stream at = nullptr;
+    if (context == nullptr) return invalid_value;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    *context = at->context;
+    return success;
+  });
+}
+
+Result cuStreamGetPriority(Stream stream, int* priority) {
+  return call("cuStreamGetPriority", Needs::init, describe(stream), [&](World& w, Lock&) {
+    Stream at = nullptr;
+    if (priority == nullptr) return invalid_value;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    *priority = at->priority;
+    return success;
+  });
+}
+
+Result cuStreamGetFlags(Stream stream, unsigned* flags) {
+  return call("cuStreamGetFlags", Needs::init, describe(stream), [&](World& w, Lock&) {
+    Stream at = nullptr;
+    if (flags == nullptr) return invalid_value;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    *flags = at->flags;
+    return success;
+  });
+}
+
+Result cuStreamIsCapturing(Stream stream, int* status) {
+  return call("cuStreamIsCapturing", Needs::context, describe(stream), [&](World& w, Lock&) {
+    Stream at = nullptr;
+    if (status == nullptr) return invalid_value;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    *status = 0;
+    return success;
+  });
+}
+
+Result cuStreamGetCaptureInfo(Stream stream, int* status, u64* id, void** graph, const void*** dependencies,
+                              std::size_t* count) {
+  return call("cuStreamGetCaptureInfo", Needs::context, describe(stream), [&](World& w, Lock&) {
+    Stream at = nullptr;
+    if (status == nullptr) return invalid_value;
+    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    *status = 0;
+    if (id != nullptr) *id = 0;
+    if (graph != nullptr) *graph = nullptr;
+    if (dependencies != nullptr) *dependencies = nullptr;
+    if (count != nullptr) *count = 0;
+    return success;
+  });
+}
+
+Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  const auto arguments = [&](World&) { return mode == nullptr ? std::string() : text(" ", *mode); };
+  return call("cuThreadExchangeStreamCaptureMode", Needs::init, arguments, [&](World& w, Lock&) {
+    if (mode == nullptr || *mode < 0 || *mode > 2) return invalid_value;
+    std::swap(*mode, w.thread().capture_mode);
+    return success;
+  });
+}
+
+}  // namespace fake

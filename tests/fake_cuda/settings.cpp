@@ -1,0 +1,53 @@
+#include "settings.hpp"
+
+#include <functional>
+#include <map>
+
+namespace fake {
+namespace {
+
+void release(Settings& settings, int number, int version) {
+  settings.release = number;
+  settings.driver_version = version;
+  settings.knows_five_arguments = version >= 12000;
+}
+
+const std::map<std::string, std::function<void(Settings&)>>& presets() {
+  static const std::map<std::string, std::function<void(Settings&)>> all{
+      {"driver_470", [](Settings& s) { release(s, 470, 11040); }},
+      {"driver_515", [](Settings& s) { release(s, 515, 11070); }},
+      {"driver_525", [](Settings& s) { release(s, 525, 12000); }},
+      {"driver_535", [](Settings& s) { release(s, 535, 12020); }},
+      {"driver_550", [](Settings& s) { release(s, 550, 12040); }},
+      {"driver_560", [](Settings& s) { release(s, 560, 12060); }},
+      {"driver_570", [](Settings& s) { release(s, 570, 12080); }},
+      {"driver_580", [](Settings& s) { release(s, 580, 13000); }},
+      {"no_device", [](Settings& s) { s.devices = 0, s.init_result = no_device; }},
+      {"two_devices", [](Settings& s) { s.devices = 2; }},
+      {"eight_devices", [](Settings& s) { s.devices = 8; }},
+      {"stub_library", [](Settings& s) { s.init_result = stub_library; }},
+      {"driver_mismatch", [](Settings& s) { s.init_result = driver_mismatch; }},
+      {"compat_not_supported", [](Settings& s) { s.init_result = compat_not_supported; }},
+      {"host_pointers_differ", [](Settings& s) { s.same_host_pointers = false; }},
+      {"register_unsupported", [](Settings& s) { s.register_supported = false; }},
+      {"register_not_permitted", [](Settings& s) { s.register_permitted = false; }},
+      {"register_budget", [](Settings& s) { s.host_budget = std::uint64_t{1} << 20; }},
+      {"register_random_failure", [](Settings& s) { s.register_fails_at_random = true; }},
+      {"no_read_only_register", [](Settings& s) { s.read_only_register = false; }},
+      {"handles_recur", [](Settings& s) { s.handles_recur = true; }},
+      {"short_queue", [](Settings& s) { s.queue_limit = 4; }},
+      {"sysmem_old", [](Settings& s) { s.copy_on_write_after_fork = true; }},
+  };
+  return all;
+}
+
+}  // namespace
+
+bool Settings::apply(const std::string& preset) {
+  const auto found = presets().find(preset);
+  if (found == presets().end()) return false;
+  found->second(*this);
+  return true;
+}
+
+}  // namespace fake

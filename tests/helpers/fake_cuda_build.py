@@ -1,0 +1,88 @@
+"""Builds the driver double of ``tests/fake_cuda`` once per state of its sources."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+__all__ = ["fake_cuda_library", "fake_cuda_old_library"]
+
+SOURCES = Path(__file__).resolve().parents[1] / "fake_cuda"
+FLAGS = ("-std=c++20", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-pthread")
+TIMEOUT_S = 300
+
+
+def _compiler() -> str:
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        if name and shutil.which(name):
+            return name
+    raise RuntimeError("the fake driver needs a C++20 compiler: none of $CXX, c++, g++, clang++ was found")
+
+
+def _cache() -> Path:
+    given = os.environ.get("TENSORFERRY_TEST_CACHE")
+    return Path(given) if given else Path(tempfile.gettempdir()) / f"tensorferry-tests-{os.getuid()}"
+
+
+def _key() -> str:
+    digest = hashlib.sha256(repr((_compiler(), FLAGS)).encode())
+    for path in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.hpp"), SOURCES / "CMakeLists.txt"]):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _run(commands: list[list[str]], cwd: Path) -> None:
+    running = [subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True) for command in commands]
+    for command, process in zip(commands, running, strict=True):
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+        if process.returncode != 0:
+            raise RuntimeError(f"building the fake driver failed: {' '.join(command)}\n{errors}")
+
+
+def _build(into: Path) -> None:
+    """Compile in two halves at once, each as one file: the headers of the standard library cost more than our code."""
+    listed = re.search(r"add_library\(fake_cuda_objects OBJECT(.*?)\)", (SOURCES / "CMakeLists.txt").read_text(), re.S)
+    assert listed is not None
+    names = listed.group(1).split()
+    compiler = [_compiler(), *FLAGS, f"-I{SOURCES}"]
+    for half in (0, 1):
+        text = "".join(f'#include "{SOURCES / name}"\n' for name in names[half::2])
+        (into / f"half{half}.cpp").write_text(text)
+    entry = str(SOURCES / "entry.cpp")
+    _run([[*compiler, "-c", f"half{half}.cpp", "-o", f"half{half}.o"] for half in (0, 1)], into)
+    link = [*compiler, "-shared", "half0.o", "half1.o", entry]
+    _run([[*link, "-o", "libfake_cuda.so"], [*link, "-DFAKE_CUDA_OLD", "-o", "libfake_cuda_old.so"]], into)
+    for path in [*into.glob("*.o"), *into.glob("*.cpp")]:
+        path.unlink()
+
+
+def _library(name: str) -> Path:
+    ready = _cache() / f"fake-cuda-{_key()}"
+    if not ready.is_dir():
+        _cache().mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix="fake-cuda-", dir=_cache()))
+        try:
+            _build(unfinished)
+            unfinished.rename(ready)  # another process may have been faster
+        except OSError:
+            if not ready.is_dir():
+                raise
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    return ready / name
+
+
+def fake_cuda_library() -> Path:
+    """The library for ``TENSORFERRY_LIBCUDA``; built at the first call, some seconds."""
+    given = os.environ.get("TENSORFERRY_FAKE_CUDA")
+    return Path(given) if given else _library("libfake_cuda.so")
+
+
+def fake_cuda_old_library() -> Path:
+    """The same as a library of a driver before 12.0 looks: ``cuGetProcAddress`` with four arguments only."""
+    return _library("libfake_cuda_old.so")
