@@ -84,7 +84,7 @@ class Run:
         """Write the file in one step: whoever reads it meanwhile finds the old one or the new one."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(self.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
+        text = _one_result_a_line(self.to_json())
         beside = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             beside.write_text(text + "\n", encoding="utf-8")
@@ -131,3 +131,14 @@ def _result(document: dict[str, Any]) -> Result:
             "goals": tuple(GoalOutcome(**goal) for goal in document["goals"]),
         }
     )
+
+
+def _one_result_a_line(document: dict[str, Any]) -> str:
+    """Write JSON whose changes are seen result by result."""
+
+    def dumped(value: object, indent: int | None = None) -> str:
+        return json.dumps(value, indent=indent, allow_nan=False, ensure_ascii=False)
+
+    head = dumped({**document, "results": []}, indent=1)
+    results = ",\n  ".join(dumped(result) for result in document["results"])
+    return head.replace('"results": []', f'"results": [\n  {results}\n ]', 1) if results else head
