@@ -74,20 +74,72 @@ if(FERRY_X86_LEVELS)
   target_compile_definitions(ferry_engine PRIVATE FERRY_X86_LEVELS)
 endif()
 
-# The device path's bottom layer. The driver is opened at run time: nothing of CUDA is needed to build or to link.
-add_library(ferry_cuda STATIC EXCLUDE_FROM_ALL
-  ${ferry_csrc}/cuda/capture.cpp
-  ${ferry_csrc}/cuda/context.cpp
-  ${ferry_csrc}/cuda/driver.cpp
-  ${ferry_csrc}/cuda/driver_error.cpp
-  ${ferry_csrc}/cuda/driver_problem.cpp
-  ${ferry_csrc}/cuda/event.cpp
-  ${ferry_csrc}/cuda/fork_generation.cpp
-  ${ferry_csrc}/cuda/host_range.cpp
-  ${ferry_csrc}/cuda/loader.cpp
-  ${ferry_csrc}/cuda/primary_contexts.cpp
-  ${ferry_csrc}/cuda/registration.cpp
-  ${ferry_csrc}/cuda/stream.cpp
-)
-target_include_directories(ferry_cuda PUBLIC ${ferry_csrc})
-target_link_libraries(ferry_cuda PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE ferry_options)
+# The device path. The driver is opened at run time: nothing of CUDA is needed to build or to link.
+function(ferry_cuda_library name)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL
+    ${ferry_csrc}/cuda/capture.cpp
+    ${ferry_csrc}/cuda/context.cpp
+    ${ferry_csrc}/cuda/driver.cpp
+    ${ferry_csrc}/cuda/driver_error.cpp
+    ${ferry_csrc}/cuda/driver_problem.cpp
+    ${ferry_csrc}/cuda/event.cpp
+    ${ferry_csrc}/cuda/fork_generation.cpp
+    ${ferry_csrc}/cuda/host_range.cpp
+    ${ferry_csrc}/cuda/loader.cpp
+    ${ferry_csrc}/cuda/primary_contexts.cpp
+    ${ferry_csrc}/cuda/registration.cpp
+    ${ferry_csrc}/cuda/runtime.cpp
+    ${ferry_csrc}/cuda/stream.cpp
+  )
+  target_include_directories(${name} PUBLIC ${ferry_csrc})
+  target_link_libraries(${name} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE ferry_options)
+endfunction()
+
+# Pinned memory and transfers, on the former.
+function(ferry_device_library name cuda)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL
+    ${ferry_csrc}/core/mutation.cpp
+    ${ferry_csrc}/pinned/event_fate.cpp
+    ${ferry_csrc}/pinned/fence.cpp
+    ${ferry_csrc}/pinned/first_touch.cpp
+    ${ferry_csrc}/pinned/host_pins.cpp
+    ${ferry_csrc}/pinned/idle_blocks.cpp
+    ${ferry_csrc}/pinned/memory_headroom.cpp
+    ${ferry_csrc}/pinned/numa_node.cpp
+    ${ferry_csrc}/pinned/page_access.cpp
+    ${ferry_csrc}/pinned/pinned_block.cpp
+    ${ferry_csrc}/pinned/pinned_lease.cpp
+    ${ferry_csrc}/pinned/pinned_memory.cpp
+    ${ferry_csrc}/pinned/pinned_pool.cpp
+    ${ferry_csrc}/pinned/pinned_pages.cpp
+    ${ferry_csrc}/pinned/pool_adoption.cpp
+    ${ferry_csrc}/pinned/pool_epochs.cpp
+    ${ferry_csrc}/pinned/pool_growth.cpp
+    ${ferry_csrc}/pinned/retire_queue.cpp
+    ${ferry_csrc}/pinned/slabs.cpp
+    ${ferry_csrc}/transfer/arrival.cpp
+    ${ferry_csrc}/transfer/abandoned.cpp
+    ${ferry_csrc}/transfer/batch.cpp
+    ${ferry_csrc}/transfer/captured.cpp
+    ${ferry_csrc}/transfer/device_staging.cpp
+    ${ferry_csrc}/transfer/driver_copy.cpp
+    ${ferry_csrc}/transfer/event_wait.cpp
+    ${ferry_csrc}/transfer/graph_holds.cpp
+    ${ferry_csrc}/transfer/host_ring.cpp
+    ${ferry_csrc}/transfer/host_target.cpp
+    ${ferry_csrc}/transfer/moves.cpp
+    ${ferry_csrc}/transfer/pending.cpp
+    ${ferry_csrc}/transfer/pinned_pieces.cpp
+    ${ferry_csrc}/transfer/refusals.cpp
+    ${ferry_csrc}/transfer/ring_chunks.cpp
+    ${ferry_csrc}/transfer/ring_copies.cpp
+    ${ferry_csrc}/transfer/staged_moves.cpp
+    ${ferry_csrc}/transfer/stream_work.cpp
+    ${ferry_csrc}/transfer/through_ring.cpp
+    ${ferry_csrc}/transfer/transfers.cpp
+  )
+  target_link_libraries(${name} PUBLIC ${cuda} ferry_engine PRIVATE ferry_options)
+endfunction()
+
+ferry_cuda_library(ferry_cuda)
+ferry_device_library(ferry_device ferry_cuda)

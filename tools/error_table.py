@@ -12,6 +12,8 @@ from markdown_text import code, table
 
 import tensorferry as ferry
 from tensorferry import _errors
+from tensorferry._transfer.stats import TransferStats
+from tensorferry._transfer.transfer import Transfer
 
 __all__ = ["EXAMPLES", "errors", "message_of"]
 
@@ -36,6 +38,21 @@ def _without_torch() -> None:
 
 def _graph() -> torch.Tensor:
     return torch.zeros(2, requires_grad=True)
+
+
+class _NeverDone:
+    def done(self) -> bool:
+        return False
+
+    def wait(self, timeout: float | None) -> bool:
+        return False
+
+    def add_callback(self, call: Callable[[], None]) -> None:
+        del call
+
+
+def _in_flight() -> Transfer[None]:
+    return Transfer(_NeverDone(), lambda: None, ferry.plan(np.zeros(2)), TransferStats(4096, 1, False, 0.0))
 
 
 # For each class: the call as a reader would write it, and the call itself.
@@ -64,6 +81,7 @@ EXAMPLES: dict[type[ferry.FerryError], tuple[str, Callable[[], object]]] = {
         lambda: ferry.from_numpy(_read_only(), readonly="raise"),
     ),
     ferry.StreamError: ("to_numpy(t, stream=1)", lambda: ferry.to_numpy(torch.zeros(2), stream=1)),
+    ferry.TransferTimeout: ("transfer.result(timeout=0)", lambda: _in_flight().result(timeout=0)),
 }
 
 

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "bind/gil.hpp"
 #include "bind/names.hpp"
 #include "bind/numpy_api.hpp"
 #include "bind/python_function.hpp"
@@ -29,7 +30,7 @@ std::optional<long> code_of(std::string_view word) {
 // The code of what Python makes of the argument; none when it refuses.
 std::optional<long> asked(PyObject* argument) {
   static constinit PythonFunction resolve("tensorferry._dtypes", "resolve");
-  const PyRef word = PyRef::steal(PyObject_CallOneArg(resolve.get(), argument));
+  const PyRef word = PyRef::steal(interpreted([&] { return PyObject_CallOneArg(resolve.get(), argument); }));
   const char* text = word ? PyUnicode_AsUTF8(word.get()) : nullptr;
   PyErr_Clear();  // the general path raises it again, with the other arguments checked in their order
   return text != nullptr ? code_of(text) : std::nullopt;

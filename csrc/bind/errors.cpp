@@ -1,5 +1,7 @@
 #include "bind/errors.hpp"
 
+#include "bind/gil.hpp"
+
 namespace ferry::bind {
 namespace {
 
@@ -43,7 +45,7 @@ void set_python_error(const Error& error) noexcept {
   const PyRef arguments =
       PyRef::steal(Py_BuildValue("(sss)", error.given().c_str(), error.why().c_str(), error.instead().c_str()));
   if (!arguments) return;
-  const PyRef exception = PyRef::steal(PyObject_CallObject(type.get(), arguments.get()));
+  const PyRef exception = PyRef::steal(interpreted([&] { return PyObject_CallObject(type.get(), arguments.get()); }));
   if (!exception) return;
   if (error.kind() == ErrorKind::precision_loss) set_index(exception.get(), error.index());
   PyErr_SetObject(type.get(), exception.get());

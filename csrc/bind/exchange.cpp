@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bind/gil.hpp"
+
 namespace ferry::bind {
 namespace {
 
@@ -25,7 +27,8 @@ class Method {
     }
   }
   [[nodiscard]] PyRef operator()(PyObject* self) const {
-    return checked(function_ != nullptr ? function_(self, nullptr) : PyObject_CallOneArg(descriptor_, self));
+    return checked(interpreted(
+        [&] { return function_ != nullptr ? function_(self, nullptr) : PyObject_CallOneArg(descriptor_, self); }));
   }
 
  private:
@@ -203,7 +206,7 @@ void note_lazy_snapshot() noexcept {
 
 bool torch_may_copy_on_read(PyObject* tensor) {
   if (torch.is_copy_on_write == nullptr) return false;
-  const PyRef answer = PyRef::steal(PyObject_CallOneArg(torch.is_copy_on_write, tensor));
+  const PyRef answer = PyRef::steal(interpreted([&] { return PyObject_CallOneArg(torch.is_copy_on_write, tensor); }));
   if (answer) return truth(answer);
   PyErr_Clear();  // sparse and wrapped tensors have no storage to ask about
   return true;

@@ -7,6 +7,7 @@
 #include "bind/errors.hpp"
 #include "bind/gil.hpp"
 #include "bind/owned_array.hpp"
+#include "bind/pinned_memory.hpp"
 #include "bind/threads.hpp"
 #include "bind/view.hpp"
 #include "host/copy.hpp"
@@ -92,6 +93,7 @@ PyRef array_over(const TensorRef& ref, DType label, bool writable, PyRef base) {
   void* data = ref.data != nullptr ? ref.data : no_elements;
   PyRef array = make_array(descr_of(label), ref.layout.ndim(), ref.layout.shape.data(), ref.layout.strides.data(), data,
                            writable ? NPY_ARRAY_WRITEABLE : 0);
+  expose_lease(base.get());
   if (!writable) base = sealed(base);
   if (PyArray_SetBaseObject(as_array(array), base.release()) != 0) throw PythonErrorSet{};
   return array;

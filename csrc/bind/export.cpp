@@ -3,6 +3,7 @@
 
 #include "bind/errors.hpp"
 #include "bind/gil.hpp"
+#include "bind/pinned_memory.hpp"
 #include "dlpack/managed.hpp"
 
 namespace ferry::bind {
@@ -29,6 +30,7 @@ void require_whole_strides(const TensorRef& ref) {
 
 PyRef export_capsule(const Source& source, std::uint64_t flags, bool versioned) {
   require_whole_strides(source.ref);
+  expose_lease(source.owner.get());
   PyRef held = source.owner;
   const Owner owner{held.get(), release_reference};
   PyRef capsule;

@@ -95,7 +95,9 @@ PyRef copy_plainly(PyArrayObject* array, const Request& request) {
 
 PyObject* convert_in_python(PyObject* const* args, Py_ssize_t nargs, PyObject* keyword_names) {
   static constinit PythonFunction convert("tensorferry._convert.from_numpy", "convert");
-  return PyObject_Vectorcall(convert.get(), args, static_cast<std::size_t>(nargs), keyword_names);
+  PyObject* function = convert.get();
+  return interpreted(
+      [&] { return PyObject_Vectorcall(function, args, static_cast<std::size_t>(nargs), keyword_names); });
 }
 
 // A nest with nothing asked.
@@ -110,7 +112,7 @@ class TensorLeaves final : public LeafConverter {
 
   PyRef odd_leaf(PyObject* leaf) override {
     static constinit PythonFunction convert("tensorferry._convert.from_numpy", "convert_leaf");
-    return checked(PyObject_CallOneArg(convert.get(), leaf));
+    return checked(interpreted([&] { return PyObject_CallOneArg(convert.get(), leaf); }));
   }
 };
 

@@ -4,13 +4,10 @@
 #include <thread>
 
 namespace ferry::bind {
-namespace {
 
-[[noreturn]] void wait_for_the_end_of_the_process() {
+void wait_for_the_end_of_the_process() {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
-
-}  // namespace
 
 void restore_gil(PyThreadState* state) noexcept {
   try {
@@ -20,16 +17,20 @@ void restore_gil(PyThreadState* state) noexcept {
   }
 }
 
-void release_reference(void* object) noexcept {
-  // After the interpreter is gone nobody can take its lock; the process is ending, so the memory may stay.
+void with_gil(const std::function<void()>& body) noexcept {
+  // After the interpreter is gone nobody can take its lock; the process is ending.
   if (Py_IsInitialized() == 0) return;
   try {
     const PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF(static_cast<PyObject*>(object));
+    body();
     PyGILState_Release(state);
   } catch (...) {
     wait_for_the_end_of_the_process();
   }
+}
+
+void release_reference(void* object) noexcept {
+  with_gil([object] { Py_DECREF(static_cast<PyObject*>(object)); });
 }
 
 }  // namespace ferry::bind

@@ -1,6 +1,8 @@
 // Letting go of the GIL, and taking it again, also while the interpreter is shutting down.
 #pragma once
 
+#include <functional>
+
 #include "bind/py_ref.hpp"
 
 namespace ferry::bind {
@@ -12,6 +14,23 @@ void restore_gil(PyThreadState* state) noexcept;
 
 // Drops one reference from any thread, unless the interpreter is gone.
 void release_reference(void* object) noexcept;
+
+// Does not return: there is nothing left to do for a thread that is being ended.
+[[noreturn]] void wait_for_the_end_of_the_process();
+
+// Makes a call that runs Python code. There, too, CPython ends threads that are late: by unwinding, through frames of
+// ours that own Python objects or may not throw.
+template <class Call>
+auto interpreted(Call call) {
+  try {
+    return call();
+  } catch (...) {  // Python's own functions throw nothing else
+    wait_for_the_end_of_the_process();
+  }
+}
+
+// Runs `body`, which must not throw, with the GIL, from any thread; not once the interpreter is gone.
+void with_gil(const std::function<void()>& body) noexcept;
 
 class GilReleased {
  public:

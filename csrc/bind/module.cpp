@@ -36,8 +36,11 @@ PYBIND11_MODULE(_core, module) {
   ferry::bind::register_scan(module);
   ferry::bind::register_stack(module);
   ferry::bind::register_plan(module);
+  ferry::bind::register_device(module);
+  ferry::bind::register_graph(module);
   ferry::bind::register_engine(module);
   ferry::bind::register_image(module);
+  ferry::bind::register_pinned(module);
   ferry::bind::register_pool(module);
   ferry::bind::register_build_info(module);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bind/errors.hpp"
+#include "bind/gil.hpp"
 #include "bind/identity_map.hpp"
 #include "bind/numpy_api.hpp"
 #include "bind/python_function.hpp"
@@ -55,7 +56,7 @@ class Walk {
         const PyRef pair = checked(Py_BuildValue("(On)", step->first.get(), step->second));
         if (PyList_Append(trail.get(), pair.get()) != 0) throw PythonErrorSet{};
       }
-      checked(PyObject_CallFunctionObjArgs(name, value, trail.get(), nullptr));
+      checked(interpreted([&] { return PyObject_CallFunctionObjArgs(name, value, trail.get(), nullptr); }));
     } catch (const PythonErrorSet&) {
       PyErr_Clear();  // the error that matters is the leaf's
     }
@@ -130,7 +131,7 @@ class Walk {
   // Python knows the other kinds of node and of leaf: open_node(x) is None for a leaf, else (children, rebuild).
   PyRef convert_other(PyObject* node) {
     PyObject* open_node = open_node_function.get();
-    const PyRef opened = checked(PyObject_CallOneArg(open_node, node));
+    const PyRef opened = checked(interpreted([&] { return PyObject_CallOneArg(open_node, node); }));
     if (opened.get() == Py_None) {
       in_leaf_ = true;
       PyRef array = leaves_.odd_leaf(node);
@@ -141,7 +142,7 @@ class Walk {
     PyObject* rebuild = PyTuple_GetItem(opened.get(), 1);
     if (children == nullptr || rebuild == nullptr || !PyList_CheckExact(children)) throw PythonErrorSet{};
     const PyRef converted = convert_list(node, children);
-    return checked(PyObject_CallOneArg(rebuild, converted.get()));
+    return checked(interpreted([&] { return PyObject_CallOneArg(rebuild, converted.get()); }));
   }
 
   LeafConverter& leaves_;

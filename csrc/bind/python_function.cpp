@@ -1,10 +1,12 @@
 #include "bind/python_function.hpp"
 
+#include "bind/gil.hpp"
+
 namespace ferry::bind {
 namespace {
 
 PyRef imported(const char* module_name, const char* name) {
-  const PyRef module = checked(PyImport_ImportModule(module_name));
+  const PyRef module = checked(interpreted([&] { return PyImport_ImportModule(module_name); }));
   return checked(PyObject_GetAttrString(module.get(), name));
 }
 

@@ -12,7 +12,10 @@ void register_scan(pybind11::module_& module);
 void register_stack(pybind11::module_& module);
 void register_plan(pybind11::module_& module);
 void register_image(pybind11::module_& module);
+void register_device(pybind11::module_& module);
+void register_graph(pybind11::module_& module);
 void register_engine(pybind11::module_& module);
+void register_pinned(pybind11::module_& module);
 void register_pool(pybind11::module_& module);
 void register_build_info(pybind11::module_& module);
 

@@ -22,16 +22,12 @@ void delete_owner(PyObject* capsule) {
   PyErr_Restore(type, value, traceback);
 }
 
-Source adopt(ManagedTensor tensor) {
+ManagedSource adopt(ManagedTensor tensor) {
   const DLTensor& dl = tensor.tensor();
+  const DLDevice device = dl.device;
   if (!tensor.is_readable()) {
     throw Error(ErrorKind::layout, "a DLPack tensor of a newer major version", "its memory layout is not known here",
                 "ask the producer for max_version=(1, 0)");
-  }
-  if (!is_host(dl.device.device_type)) {
-    throw Error(ErrorKind::device, std::string("a DLPack tensor on device ") + device_name(dl.device.device_type),
-                "its memory cannot be read from the host",
-                "copy it to the host in its own library first, or hand over a torch tensor");
   }
   Source source;
   source.ref = describe(dl);
@@ -49,7 +45,14 @@ Source adopt(ManagedTensor tensor) {
     delete owned;
     throw PythonErrorSet{};
   }
-  return source;
+  return {std::move(source), device};
+}
+
+Source require_host(ManagedSource managed) {
+  if (is_host(managed.device.device_type)) return std::move(managed.source);
+  throw Error(ErrorKind::device, std::string("a DLPack tensor on device ") + device_name(managed.device.device_type),
+              "its memory cannot be read from the host",
+              "copy it to the host in its own library first, or hand over a torch tensor");
 }
 
 }  // namespace
@@ -90,7 +93,7 @@ Source source_from_array(PyArrayObject* array) {
   return {*ref, PyRef::borrow(reinterpret_cast<PyObject*>(array)), false};
 }
 
-Source source_from_capsule(PyObject* capsule) {
+ManagedSource managed_source_from_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
     auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
     if (PyCapsule_SetName(capsule, "used_dltensor_versioned") != 0) throw PythonErrorSet{};
@@ -108,7 +111,7 @@ Source source_from_capsule(PyObject* capsule) {
               "call the producer's __dlpack__() again for a new capsule");
 }
 
-Source source_from_exchange(PyObject* producer) {
+ManagedSource managed_source_from_exchange(PyObject* producer) {
   const FastType* type = fast_type(Py_TYPE(producer));
   if (type == nullptr) {
     throw Error(ErrorKind::layout, "an object without an exchange table", "its type carries none that may be used",
@@ -121,5 +124,9 @@ Source source_from_exchange(PyObject* producer) {
   }
   return adopt(ManagedTensor(managed));
 }
+
+Source source_from_capsule(PyObject* capsule) { return require_host(managed_source_from_capsule(capsule)); }
+
+Source source_from_exchange(PyObject* producer) { return require_host(managed_source_from_exchange(producer)); }
 
 }  // namespace ferry::bind

@@ -6,6 +6,7 @@
 #include "bind/numpy_api.hpp"
 #include "bind/py_ref.hpp"
 #include "core/tensor_ref.hpp"
+#include "dlpack/abi.hpp"
 
 namespace ferry::bind {
 
@@ -28,5 +29,14 @@ Source source_from_capsule(PyObject* capsule);
 
 // Through the exchange table of a type that is not torch's.
 Source source_from_exchange(PyObject* producer);
+
+// A tensor on any device, which the host may be unable to read.
+struct ManagedSource {
+  Source source;
+  DLDevice device;
+};
+
+ManagedSource managed_source_from_capsule(PyObject* capsule);
+ManagedSource managed_source_from_exchange(PyObject* producer);
 
 }  // namespace ferry::bind

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <thread>
 
+#include "bind/gil.hpp"
 #include "bind/py_ref.hpp"
 #include "host/openmp_team.hpp"
 
@@ -45,7 +46,7 @@ int threads_for(std::int64_t nbytes) {
   if (nbytes < asking_pays_nbytes) return 1;
   PyObject* function = get_num_threads();
   if (function == nullptr) return processors();
-  const PyRef count = checked(PyObject_CallNoArgs(function));
+  const PyRef count = checked(interpreted([&] { return PyObject_CallNoArgs(function); }));
   const long threads = PyLong_AsLong(count.get());
   if (threads == -1 && PyErr_Occurred() != nullptr) throw PythonErrorSet{};
   return static_cast<int>(std::clamp(threads, 1L, 1024L));

@@ -5,6 +5,7 @@
 
 #include "bind/arguments.hpp"
 #include "bind/errors.hpp"
+#include "bind/gil.hpp"
 #include "bind/keywords.hpp"
 #include "bind/nest.hpp"
 #include "bind/numpy_api.hpp"
@@ -65,8 +66,12 @@ PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
       arguments.pinned != nullptr ? PyRef::borrow(arguments.pinned) : checked(PyUnicode_InternFromString("auto"));
   const std::array<PyObject*, 8> call{x,           arguments.copy, arguments.dtype,  casting.get(),
                                       order.get(), arguments.out,  arguments.stream, pinned.get()};
-  return PyObject_Vectorcall(convert.get(), call.data(), call.size(), nullptr);
+  PyObject* function = convert.get();
+  return interpreted([&] { return PyObject_Vectorcall(function, call.data(), call.size(), nullptr); });
 }
+
+// The nest is converted in Python then, where all copies from devices are enqueued before the one wait for them.
+struct LeafOnDevice {};
 
 class ArrayLeaves final : public LeafConverter {
  public:
@@ -81,7 +86,10 @@ class ArrayLeaves final : public LeafConverter {
                      : request.copy == CopyPolicy::never ? Py_False
                                                          : Py_None;
     const char order[2] = {"KCFA"[static_cast<int>(request.order)], '\0'};
-    return checked(PyObject_CallFunction(convert.get(), "OOs", leaf, copy, order));
+    PyRef array =
+        checked(interpreted([&] { return PyObject_CallFunction(convert.get(), "OOs", leaf, copy, order); }));
+    if (array.get() == Py_NotImplemented) throw LeafOnDevice{};
+    return array;
   }
 
  private:
@@ -113,9 +121,10 @@ order : {"K", "C", "F", "A"}
 out : ndarray or nest of them, optional
     Filled and returned; its dtype wins.
 stream : optional
-    Of a tensor on a device; an error for host memory.
-pinned : {"auto", False}
-    True is refused: there is no pinned memory yet.
+    That a CUDA tensor's values are ordered in: a torch or CuPy stream, an object with ``__cuda_stream__``, or DLPack's
+    number; without it, the producer's current one. An error for host memory.
+pinned : {"auto", True, False}
+    May, must or shall a CUDA tensor's values not arrive in pinned memory?
 
 Returns
 -------
@@ -129,8 +138,8 @@ FerryError
 
 Notes
 -----
-Host tensors never block. Others are copied by torch's ``.cpu()``, which waits for the device. A view keeps the
-tensor's storage alive.
+Host tensors never block. Tensors on devices are waited for: on CUDA for their copies only, once for a whole nest, without
+the GIL; elsewhere by torch. :func:`to_numpy_async` does not wait. A view keeps the tensor's storage alive.
 
 Examples
 --------
@@ -166,8 +175,12 @@ PyObject* to_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs
     if (arguments.is_simple) {
       if (PyRef array = leaf_to_numpy(x, arguments)) return array.release();
       if (is_container(x) && !arguments.leaf_only) {
-        ArrayLeaves leaves(arguments);
-        return convert_nest(x, leaves).release();
+        try {
+          ArrayLeaves leaves(arguments);
+          return convert_nest(x, leaves).release();
+        } catch (const LeafOnDevice&) {
+          return convert_in_python(x, arguments);
+        }
       }
     }
     return convert_in_python(x, arguments);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/mutation.hpp"
 #include "cuda/driver_error.hpp"
 #include "cuda/primary_contexts.hpp"
 
@@ -11,6 +12,11 @@ namespace {
 Error no_active_context(CUdevice device) {
   return {ErrorKind::device, "device " + std::to_string(device), "it has no active context",
           "use a tensor of that device first, or name the device"};
+}
+
+Error was_reset(CUdevice device) {
+  return {ErrorKind::device, "work begun on device " + std::to_string(device), "the device was reset meanwhile",
+          "do not reset a device while arrays and transfers use it"};
 }
 
 }  // namespace
@@ -58,9 +64,18 @@ ContextScope::ContextScope(const Driver& driver, PrimaryContexts& primaries, CUd
   pushed_ = true;
 }
 
+ContextScope::ContextScope(const Driver& driver, CUdevice device, const ContextIdentity& context)
+    : driver_(driver), device_(device), context_(context) {
+  const Functions& functions = driver.functions();
+  if (identity_of(functions, context.handle) != context) throw was_reset(device);
+  if (current_context(functions) == context.handle) return;
+  check(functions, functions.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent");
+  pushed_ = true;
+}
+
 ContextScope::~ContextScope() {
   const Functions* functions = driver_.functions_if_usable();
-  if (!pushed_ || functions == nullptr) return;
+  if (!pushed_ || functions == nullptr || mutated(Mutation::leave_context_pushed)) return;
   CUcontext popped = nullptr;
   const CUresult code = functions->cuCtxPopCurrent(&popped);
   report_cleanup(code == success && popped != context_.handle ? result::invalid_context : code, "cuCtxPopCurrent");

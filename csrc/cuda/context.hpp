@@ -39,6 +39,8 @@ class ContextScope {
   // Throws Error, with nothing pushed: what the driver answers, and where the primary context is inactive and `policy`
   // does not allow to create it.
   ContextScope(const Driver& driver, PrimaryContexts& primaries, CUdevice device, Primary policy);
+  // This very context, to go on with what was begun in it. Throws Error when it was reset since.
+  ContextScope(const Driver& driver, CUdevice device, const ContextIdentity& context);
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
   ~ContextScope();

@@ -75,12 +75,33 @@ const Functions* Driver::functions_if_usable() const noexcept {
   return initialised_in_.load(std::memory_order_acquire) == fork_generation() ? &functions_ : nullptr;
 }
 
+DriverInUse Driver::in_use() const {
+  if (const Functions* usable = functions_if_usable()) return {usable};
+  {
+    const std::lock_guard lock(opening);
+    if (begun_in_ != 0 && begun_in_ != fork_generation()) return {nullptr, forked()};
+  }
+  CUcontext current = nullptr;
+  const CUresult code = functions_.cuCtxGetCurrent(&current);
+  if (code == success) return {&functions_};
+  if (code == result::not_initialized) return {};
+  return {nullptr, failed_to_initialise(library_, code, words(functions_, code))};
+}
+
 const Driver& driver() {
   const OpenedDriver& opened = process_driver();
   if (opened.problem) throw opened.problem->error();
   if (const auto problem = opened.driver->initialise()) throw problem->error();
   return *opened.driver;
 }
+
+DriverInUse driver_in_use() {
+  const OpenedDriver& opened = process_driver();
+  if (opened.problem) return {nullptr, opened.problem};
+  return opened.driver->in_use();
+}
+
+std::optional<DriverProblem> opening_problem() { return process_driver().problem; }
 
 std::string driver_status() {
   const OpenedDriver& opened = process_driver();

@@ -16,6 +16,7 @@ namespace ferry::cuda {
 inline constexpr int oldest_supported_version = 12000;  // driver 525
 
 struct OpenedDriver;
+struct DriverInUse;
 
 class Driver {
  public:
@@ -33,6 +34,9 @@ class Driver {
   [[nodiscard]] const Functions& functions() const;
   // The same for destructors: null where no function may be called.
   [[nodiscard]] const Functions* functions_if_usable() const noexcept;
+
+  // See driver_in_use().
+  [[nodiscard]] DriverInUse in_use() const;
 
   [[nodiscard]] int version() const noexcept { return version_; }  // 12040 for CUDA 12.4
   [[nodiscard]] const std::string& library() const noexcept { return library_; }
@@ -57,6 +61,17 @@ struct OpenedDriver {
 
 // The process's driver, opened and initialised by the first call. Throws Error when there is none to work with.
 [[nodiscard]] const Driver& driver();
+
+// Why the library cannot be used, as far as opening it shows; initialises nothing.
+[[nodiscard]] std::optional<DriverProblem> opening_problem();
+
+// The functions of the process's driver where somebody, we or another library, has initialised it; null otherwise, and
+// where it cannot be used: then `problem` says why. Opens the library and initialises nothing.
+struct DriverInUse {
+  const Functions* functions = nullptr;
+  std::optional<DriverProblem> problem{};
+};
+[[nodiscard]] DriverInUse driver_in_use();
 
 // One line about the process's driver, "CUDA 12.4 (libcuda.so.1)" or "not usable: ...". Opens the library and
 // initialises nothing, so that devices are not asked for.

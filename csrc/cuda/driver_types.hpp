@@ -114,6 +114,7 @@ inline constexpr int capture_status_invalidated = 2;
 inline constexpr int attribute_read_only_host_register = 113;
 inline constexpr int pointer_attribute_memory_type = 2;
 inline constexpr int pointer_attribute_is_managed = 8;
+inline constexpr int pointer_attribute_device_ordinal = 9;
 inline constexpr int pointer_attribute_range_start_addr = 11;
 inline constexpr int pointer_attribute_range_size = 12;
 

@@ -1,8 +1,10 @@
 #include "cuda/event.hpp"
 
 #include <cassert>
+#include <optional>
 #include <utility>
 
+#include "core/mutation.hpp"
 #include "cuda/capture.hpp"
 #include "cuda/driver_error.hpp"
 
@@ -27,13 +29,25 @@ void Event::record(CUstream stream) const {
   check(functions, functions.cuEventRecord(handle_, stream), "cuEventRecord");
 }
 
-bool Event::is_done() const {
+CUresult Event::ask() const {
   const Functions& functions = pool_->driver_.functions();
-  const RelaxedCapture relaxed(functions);
-  const CUresult code = functions.cuEventQuery(handle_);
+  std::optional<RelaxedCapture> relaxed;
+  if (!mutated(Mutation::query_unrelaxed)) relaxed.emplace(functions);
+  return functions.cuEventQuery(handle_);
+}
+
+bool Event::is_done() const {
+  const CUresult code = ask();
   if (code == result::not_ready) return false;
-  check(functions, code, "cuEventQuery");
+  check(pool_->driver_.functions(), code, "cuEventQuery");
   return true;
+}
+
+CUresult Event::query() const {
+  unsigned long long id = 0;
+  const CUresult state = pool_->driver_.functions().cuCtxGetId(context_.handle, &id);
+  if (state != success) return state;
+  return id == context_.id ? ask() : result::context_is_destroyed;
 }
 
 void Event::wait() const {

@@ -30,6 +30,9 @@ class Event {
   void record(CUstream stream) const;
   // Is that work done? True for an event that was never recorded. Throws Error: also for failures of that work.
   [[nodiscard]] bool is_done() const;
+  // The same as the driver's answer: success, not_ready, or a failure. After a reset of the device, which ends the
+  // event, context_is_destroyed without asking. Throws Error where nothing can be asked.
+  [[nodiscard]] CUresult query() const;
   // Blocks the host until that work is done; hold no lock, and not the GIL. Only for EventUse::waiting. Throws Error.
   void wait() const;
 
@@ -40,6 +43,8 @@ class Event {
   friend class EventPool;
   Event(EventPool& pool, const ContextIdentity& context, EventUse use, CUevent handle) noexcept
       : pool_(&pool), context_(context), use_(use), handle_(handle) {}
+
+  [[nodiscard]] CUresult ask() const;
 
   EventPool* pool_;
   ContextIdentity context_;

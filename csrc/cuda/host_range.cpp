@@ -48,4 +48,14 @@ HostRange classify_host_range(const ContextScope& scope, const void* data, std::
   return one ? HostRange::pinned : HostRange::pinned_in_parts;
 }
 
+int device_of(const Functions& functions, CUdeviceptr address) {
+  int ordinal = -1;
+  int attribute = pointer_attribute_device_ordinal;
+  void* value = &ordinal;
+  check(functions, functions.cuPointerGetAttributes(1, &attribute, &value, address), "cuPointerGetAttributes");
+  if (ordinal >= 0) return ordinal;
+  throw Error(ErrorKind::device, "an address that no CUDA device owns", "it was freed, or is host memory",
+              "keep its owner alive until the call is done");
+}
+
 }  // namespace ferry::cuda

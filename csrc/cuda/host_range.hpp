@@ -19,4 +19,7 @@ enum class HostRange : unsigned char {
 // Asks about the first and the last byte; what lies between is the owner's word. Throws Error.
 [[nodiscard]] HostRange classify_host_range(const ContextScope& scope, const void* data, std::size_t nbytes);
 
+// The ordinal of the device that owns this memory. Throws Error for memory that no device owns.
+[[nodiscard]] int device_of(const Functions& functions, CUdeviceptr address);
+
 }  // namespace ferry::cuda

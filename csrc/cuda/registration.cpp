@@ -74,8 +74,13 @@ CUresult Registration::release() noexcept {
   std::byte* const data = std::exchange(data_, nullptr);
   nbytes_ = 0;
   const Functions* functions = driver_.functions_if_usable();
+  if (data == nullptr || functions == nullptr) return success;
+  unsigned long long id = 0;
+  const CUresult state = functions->cuCtxGetId(context_.handle, &id);
   // A reset has unregistered what was registered in the context.
-  if (data == nullptr || functions == nullptr || !is_alive(*functions, context_)) return success;
+  const bool ended = state == result::invalid_context || state == result::context_is_destroyed ||
+                     (state == success && id != context_.id);
+  if (ended || state != success) return ended ? success : state;
   CUcontext current = nullptr;
   const bool push = functions->cuCtxGetCurrent(&current) == success && current == nullptr &&
                     functions->cuCtxPushCurrent(context_.handle) == success;

@@ -9,6 +9,9 @@ from tensorferry._api.convert import from_dlpack, register_node, stack, to_dlpac
 from tensorferry._api.images import images_to_tensor, tensor_to_images
 from tensorferry._api.inspect import check, describe, explain, plan, shares_memory
 from tensorferry._api.memory import options, pool_stats, trim
+from tensorferry._api.pinned import empty_like_pinned, empty_pinned, hold, pinned, zeros_pinned
+from tensorferry._api.pinned_pool import PinnedPool
+from tensorferry._api.transfer import to_device, to_numpy_async
 from tensorferry._errors import (
     ArgumentError,
     AutogradError,
@@ -25,6 +28,7 @@ from tensorferry._errors import (
     PrecisionLossError,
     ReadOnlyError,
     StreamError,
+    TransferTimeout,
 )
 
 __all__ = [
@@ -40,28 +44,37 @@ __all__ = [
     "FerryWarning",
     "LayoutError",
     "MissingDependencyError",
+    "PinnedPool",
     "PrecisionLossError",
     "ReadOnlyError",
     "StreamError",
+    "TransferTimeout",
     "__version__",
     "check",
     "describe",
+    "empty_like_pinned",
+    "empty_pinned",
     "explain",
     "from_dlpack",
     "from_numpy",
+    "hold",
     "images_to_tensor",
     "options",
+    "pinned",
     "plan",
     "pool_stats",
     "register_node",
     "shares_memory",
     "stack",
     "tensor_to_images",
+    "to_device",
     "to_dlpack",
     "to_numpy",
+    "to_numpy_async",
     "to_python",
     "trim",
     "writable",
+    "zeros_pinned",
 ]
 
 to_numpy = _native.core.to_numpy

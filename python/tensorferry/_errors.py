@@ -21,6 +21,7 @@ __all__ = [
     "PrecisionLossError",
     "ReadOnlyError",
     "StreamError",
+    "TransferTimeout",
 ]
 
 
@@ -38,7 +39,7 @@ class FerryError(Exception):
     """
 
     def __init__(self, given: str, why: str, instead: str) -> None:
-        super().__init__(given, why, instead)
+        Exception.__init__(self, given, why, instead)  # not super(): an OSError takes three texts for errno and so on
         self.given = given
         self.why = why
         self.instead = instead
@@ -100,6 +101,10 @@ class StreamError(DeviceError, ValueError):
 
 class MissingDependencyError(FerryError, ImportError):
     """A package that the call needs is not installed."""
+
+
+class TransferTimeout(FerryError, TimeoutError):
+    """A result was not there in the time given; the transfer goes on and stays valid."""
 
 
 class FerryWarning(UserWarning):

@@ -37,10 +37,22 @@ Result cuStreamSynchronize(Stream stream);
 Result cuStreamGetCtx(Stream stream, Context* context);
 Result cuStreamGetPriority(Stream stream, int* priority);
 Result cuStreamGetFlags(Stream stream, unsigned* flags);
+Result cuStreamWriteValue32(Stream stream, Pointer to, std::uint32_t value, unsigned flags);
+
+Result cuStreamBeginCapture(Stream stream, int mode);
+Result cuStreamEndCapture(Stream stream, Graph* graph);
 Result cuStreamIsCapturing(Stream stream, int* status);
-Result cuStreamGetCaptureInfo(Stream stream, int* status, u64* id, void** graph, const void*** dependencies,
+Result cuStreamGetCaptureInfo(Stream stream, int* status, u64* id, Graph* graph, const GraphNode** dependencies,
                               std::size_t* count);
 Result cuThreadExchangeStreamCaptureMode(int* mode);
+Result cuGraphInstantiate(GraphExec* exec, Graph graph, unsigned long long flags);
+Result cuGraphLaunch(GraphExec exec, Stream stream);
+Result cuGraphDestroy(Graph graph);
+Result cuGraphExecDestroy(GraphExec exec);
+Result cuUserObjectCreate(UserObject* object, void* data, HostFunction destroy, unsigned references, unsigned flags);
+Result cuUserObjectRetain(UserObject object, unsigned count);
+Result cuUserObjectRelease(UserObject object, unsigned count);
+Result cuGraphRetainUserObject(Graph graph, UserObject object, unsigned count, unsigned flags);
 
 Result cuEventCreate(Event* event, unsigned flags);
 Result cuEventDestroy(Event event);
@@ -66,6 +78,11 @@ Result cuMemcpyDtoHAsync(void* to, Pointer from, std::size_t nbytes, Stream stre
 Result cuMemcpyHtoDAsync(Pointer to, const void* from, std::size_t nbytes, Stream stream);
 Result cuMemcpyDtoDAsync(Pointer to, Pointer from, std::size_t nbytes, Stream stream);
 Result cuMemcpy2DAsync(const Copy2D* copy, Stream stream);
+Result cuMemcpyPeerAsync(Pointer to, Context to_context, Pointer from, Context from_context, std::size_t nbytes,
+                         Stream stream);
+Result cuMemcpyBatchAsync(Pointer* to, Pointer* from, std::size_t* nbytes, std::size_t count,
+                          CopyAttributes* attributes, std::size_t* firsts, std::size_t n, std::size_t* failed_at,
+                          Stream stream);
 Result cuMemsetD8Async(Pointer to, unsigned char value, std::size_t nbytes, Stream stream);
 
 }  // namespace fake

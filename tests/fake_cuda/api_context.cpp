@@ -1,4 +1,6 @@
 // Primary contexts, and the stack of contexts that each thread has.
+#include <algorithm>
+
 #include "api.hpp"
 #include "call.hpp"
 
@@ -56,7 +58,7 @@ Result cuDevicePrimaryCtxReset(Device device) {
     if (!has(w, device)) return invalid_device;
     CUctx_st& primary = w.primary[static_cast<std::size_t>(device)];
     if (!primary.alive()) return success;
-    const int references = primary.references;
+    const int references = primary.references - w.green[static_cast<std::size_t>(device)].alive();
     w.destroy(primary, lock);
     w.activate(primary);
     primary.references = references;  // who retained it still holds it, in a new life
@@ -141,12 +143,14 @@ Result cuCtxGetId(Context context, unsigned long long* id) {
 }
 
 Result cuCtxSynchronize() {
-  return call("cuCtxSynchronize", Needs::context, no_arguments, [&](World& w, Lock& lock) {
-    ++w.report.counts["blocking_waits"];
+  return unsafe_call("cuCtxSynchronize", Needs::context, no_arguments, [&](World& w, Lock& lock) {
     const Context context = w.current();
+    const auto taken_in = w.with_green(context);
+    if (const Result refused = w.captures.refuse_in(taken_in); refused != success) return refused;
+    ++w.report.counts["blocking_waits"];
     const auto live = w.streams.live();
     for (Stream stream : live) {
-      if (stream->context == context) w.engine.finish(stream->last, lock);
+      if (std::ranges::count(taken_in, stream->context) > 0) w.engine.finish(stream->last, lock);
     }
     return context->error;
   });

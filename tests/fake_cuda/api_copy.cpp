@@ -1,67 +1,17 @@
 // Copies in stream order. Host memory that is to be written is poisoned at once: who reads it too early sees that.
 #include <cstring>
-#include <memory>
-#include <vector>
 
 #include "api.hpp"
 #include "call.hpp"
-#include "device_memory.hpp"
+#include "copy.hpp"
 
 namespace fake {
 namespace {
-
-struct Rows {
-  std::size_t width, height, from_pitch, to_pitch;
-
-  std::size_t span(std::size_t pitch) const { return pitch * (height - 1) + width; }
-};
-
-void move_rows(std::uintptr_t to, std::uintptr_t from, const Rows& rows) {
-  for (std::size_t i = 0; i < rows.height; ++i) {
-    std::memmove(reinterpret_cast<void*>(to + i * rows.to_pitch),
-                 reinterpret_cast<const void*>(from + i * rows.from_pitch), rows.width);
-  }
-}
-
-void poison_rows(std::uintptr_t to, const Rows& rows) {
-  show_to_sanitizer();
-  for (std::size_t i = 0; i < rows.height; ++i) {
-    std::memset(reinterpret_cast<void*>(to + i * rows.to_pitch), pending_poison, rows.width);
-  }
-  hide_from_sanitizer();
-}
-
-Result copy(World& w, std::string name, Stream handle, const Place& to, const Place& from, Rows rows, Lock& lock) {
-  Stream stream = nullptr;
-  if (const Result failed = w.resolve(handle, stream); failed != success) return failed;
-  Operation operation;
-  operation.name = name + " in " + stream->name;
-  operation.accesses = {to.access};
-  if (from.pageable) {  // read now, not in stream order
-    auto staged = std::make_shared<std::vector<unsigned char>>(rows.width * rows.height);
-    const auto at = reinterpret_cast<std::uintptr_t>(staged->data());
-    move_rows(at, from.address, {rows.width, rows.height, rows.from_pitch, rows.width});
-    rows.from_pitch = rows.width;
-    operation.body = [staged, at, target = to.address, rows] { move_rows(target, at, rows); };
-  } else {
-    operation.accesses.push_back(from.access);
-    operation.body = [source = from.address, target = to.address, rows] { move_rows(target, source, rows); };
-  }
-  if (to.access.allocation == 0) poison_rows(to.address, rows);
-  const u64 id = w.submit(stream, std::move(operation), lock);
-  if (to.pageable || from.pageable) ++w.report.counts["pageable_copies"];
-  if (!to.pageable) return success;
-  ++w.report.counts["pageable_waits"];
-  w.engine.finish(id, lock);
-  return stream->context->error;
-}
 
 std::string arguments_of(World& w, std::size_t nbytes, std::uintptr_t to, std::uintptr_t from, Stream stream) {
   return text(" bytes=", nbytes, " from=", w.name_of_memory(from), " to=", w.name_of_memory(to),
               " stream=", w.name_of(stream));
 }
-
-Rows one_row(std::size_t nbytes) { return {nbytes, 1, nbytes, nbytes}; }
 
 }  // namespace
 

@@ -1,6 +1,9 @@
 // Events stand for the work that a stream had at the last record.
+#include <algorithm>
+
 #include "api.hpp"
 #include "call.hpp"
+#include "event_order.hpp"
 
 namespace fake {
 namespace {
@@ -9,21 +12,12 @@ auto describe(Event event) {
   return [event](World& w) { return text(" ", w.name_of(event)); };
 }
 
-Result record(World& w, Event event, Stream stream, Lock& lock) {
+Result record(World& w, Event event, Stream stream, unsigned flags, Lock& lock) {
   Stream at = nullptr;
   Event into = nullptr;
   if (const Result failed = w.resolve(stream, at); failed != success) return failed;
   if (const Result failed = w.resolve(event, into); failed != success) return failed;
-  if (into->context != at->context) {
-    w.report.violation(into->name() + " was recorded in a stream of another context");
-    return invalid_handle;
-  }
-  Operation operation;
-  operation.name = "record " + into->name();
-  const u64 id = w.submit(at, std::move(operation), lock);
-  into->captured = id;  // waits that were enqueued before keep what they captured then
-  into->put_off = 0;
-  return success;
+  return record_event(w, into, at, flags, lock);
 }
 
 }  // namespace
@@ -55,17 +49,15 @@ Result cuEventDestroy(Event event) {
 Result cuEventRecord(Event event, Stream stream) {
   const auto arguments = [&](World& w) { return text(" event=", w.name_of(event), " stream=", w.name_of(stream)); };
   return call("cuEventRecord", Needs::context, arguments,
-              [&](World& w, Lock& lock) { return record(w, event, stream, lock); });
+              [&](World& w, Lock& lock) { return record(w, event, stream, 0, lock); });
 }
 
 Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   const auto arguments = [&](World& w) {
     return text(" event=", w.name_of(event), " stream=", w.name_of(stream), " flags=", flags);
   };
-  return call("cuEventRecordWithFlags", Needs::context, arguments, [&](World& w, Lock& lock) {
-    if (flags != 0) return invalid_value;  // "external" is for captures
-    return record(w, event, stream, lock);
-  });
+  return call("cuEventRecordWithFlags", Needs::context, arguments,
+              [&](World& w, Lock& lock) { return record(w, event, stream, flags, lock); });
 }
 
 Result cuCtxRecordEvent(Context context, Event event) {
@@ -74,13 +66,17 @@ Result cuCtxRecordEvent(Context context, Event event) {
     Event into = nullptr;
     if (!w.knows(context)) return invalid_context;
     if (const Result failed = w.resolve(event, into); failed != success) return failed;
-    if (into->context != context) return invalid_handle;
+    if (!w.may_share_events(into->context, context)) return invalid_handle;
+    const auto taken_in = w.with_green(context);
+    if (const Result refused = w.captures.refuse_in(taken_in); refused != success) return refused;
     Operation operation;
     operation.name = "record " + into->name();
     operation.context_id = context->id;
     for (Stream stream : w.streams.live()) {
-      if (stream->context == context) operation.after.push_back(stream->last);
+      if (std::ranges::count(taken_in, stream->context) > 0) operation.after.push_back(stream->last);
     }
+    into->capture = 0;
+    into->nodes.clear();
     into->captured = w.engine.enqueue(std::move(operation), lock);
     into->put_off = 0;
     return success;
@@ -92,6 +88,8 @@ Result cuEventQuery(Event event) {
     Event at = nullptr;
     if (const Result failed = w.resolve(event, at); failed != success) return failed;
     if (at->context->error != success) return at->context->error;
+    if (const Result refused = admit_event_question(w, *at); refused != success) return refused;
+    if (w.settings.forgets_host_waits) return success;
     ++w.report.counts["queries"];
     if (!w.engine.is_done(at->captured)) {
       if (w.engine.held() || at->put_off++ < w.settings.not_ready_answers) return not_ready;
@@ -108,6 +106,8 @@ Result cuEventSynchronize(Event event) {
     Event at = nullptr;
     if (const Result failed = w.resolve(event, at); failed != success) return failed;
     if (at->context->error != success) return at->context->error;
+    if (const Result refused = admit_event_question(w, *at); refused != success) return refused;
+    if (w.settings.forgets_host_waits) return success;
     ++w.report.counts[(at->flags & event_blocking_sync) != 0 ? "blocking_waits" : "busy_waits"];
     const Context context = at->context;
     w.engine.finish(at->captured, lock);
@@ -123,6 +123,7 @@ Result cuEventElapsedTime(float* milliseconds, Event start, Event end) {
     if (const Result failed = w.resolve(start, from); failed != success) return failed;
     if (const Result failed = w.resolve(end, to); failed != success) return failed;
     if (from->context != to->context || ((from->flags | to->flags) & event_disable_timing) != 0) return invalid_handle;
+    if (from->capture != 0 || to->capture != 0) return captured_event;
     if (from->captured == 0 || to->captured == 0) return invalid_handle;
     if (!w.engine.is_done(from->captured) || !w.engine.is_done(to->captured)) return not_ready;
     *milliseconds = static_cast<float>(to->captured) - static_cast<float>(from->captured);

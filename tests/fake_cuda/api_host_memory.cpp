@@ -44,16 +44,16 @@ Result may_register(World& w, std::uintptr_t begin, std::size_t nbytes, unsigned
 
 Result cuMemHostRegister(void* pointer, std::size_t nbytes, unsigned flags) {
   const auto arguments = [&](World&) { return text(" bytes=", nbytes, " flags=", flags); };
-  return call("cuMemHostRegister", Needs::context, arguments, [&](World& w, Lock&) {
+  return unsafe_call("cuMemHostRegister", Needs::context, arguments, [&](World& w, Lock&) {
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
     if (const Result failed = may_register(w, begin, nbytes, flags); failed != success) return failed;
-    w.host.add(begin, nbytes, flags, false, w.current()->id, w.current()->device);
+    w.host.add(begin, nbytes, flags, false, w.primary_of(w.current()).id, w.current()->device);
     return success;
   });
 }
 
 Result cuMemHostUnregister(void* pointer) {
-  return call("cuMemHostUnregister", Needs::context, describe(pointer), [&](World& w, Lock& lock) {
+  return unsafe_call("cuMemHostUnregister", Needs::context, describe(pointer), [&](World& w, Lock& lock) {
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
     Registration* found = w.host.starting_at(begin);
     if (found == nullptr || found->allocated) return not_registered;
@@ -76,20 +76,21 @@ Result cuMemHostGetDevicePointer(Pointer* device_pointer, void* pointer, unsigne
 
 Result cuMemHostAlloc(void** pointer, std::size_t nbytes, unsigned flags) {
   const auto arguments = [&](World&) { return text(" bytes=", nbytes, " flags=", flags); };
-  return call("cuMemHostAlloc", Needs::context, arguments, [&](World& w, Lock&) {
+  return unsafe_call("cuMemHostAlloc", Needs::context, arguments, [&](World& w, Lock&) {
     if (pointer == nullptr || nbytes == 0 || flags > 7) return invalid_value;
     if (w.host.locked_bytes() + page_up(nbytes) > w.settings.host_budget) return out_of_memory;
     void* memory = mmap(nullptr, page_up(nbytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return out_of_memory;
     madvise(memory, page_up(nbytes), MADV_DONTFORK);
-    w.host.add(reinterpret_cast<std::uintptr_t>(memory), nbytes, flags, true, w.current()->id, w.current()->device);
+    w.host.add(reinterpret_cast<std::uintptr_t>(memory), nbytes, flags, true, w.primary_of(w.current()).id,
+               w.current()->device);
     *pointer = memory;
     return success;
   });
 }
 
 Result cuMemFreeHost(void* pointer) {
-  return call("cuMemFreeHost", Needs::context, describe(pointer), [&](World& w, Lock& lock) {
+  return unsafe_call("cuMemFreeHost", Needs::context, describe(pointer), [&](World& w, Lock& lock) {
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
     Registration* found = w.host.starting_at(begin);
     if (found == nullptr || !found->allocated) return invalid_value;

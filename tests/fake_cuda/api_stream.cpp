@@ -1,6 +1,7 @@
 // Streams: created ones, the legacy one, and one for each thread.
 #include "api.hpp"
 #include "call.hpp"
+#include "event_order.hpp"
 
 namespace fake {
 namespace {
@@ -18,6 +19,23 @@ Result make(World& w, Stream* stream, unsigned flags, int priority) {
   made->created = true;
   *stream = made;
   return success;
+}
+
+/// A stream of a capture goes: the capture cannot be joined any more, and without its origin it cannot be ended.
+void abandon_capture(World& w, Stream stream) {
+  Capture& capture = *stream->capture;
+  w.captures.invalidate(capture);
+  const Graph graph = capture.graph;
+  if (capture.origin != stream) return w.captures.leave(capture, stream);
+  w.captures.end(capture, "ended with its stream");
+  destroy_graph(w, graph);
+}
+
+/// Find a stream that is to be queried or waited for.
+Result may_ask(World& w, Stream handle, Stream& stream) {
+  if (const Result failed = w.identify(handle, stream); failed != success) return failed;
+  if (const Result refused = w.captures.admit_question(stream); refused != success) return refused;
+  return w.captures.refuse_unsafe(w.thread().number, w.thread().capture_mode);
 }
 
 auto describe(Stream stream) {
@@ -44,7 +62,8 @@ Result cuStreamDestroy(Stream stream) {
   return call("cuStreamDestroy", Needs::health, describe(stream), [&](World& w, Lock&) {
     Stream found = nullptr;
     if (is_special(stream)) return invalid_handle;
-    if (const Result failed = w.resolve(stream, found); failed != success) return failed;
+    if (const Result failed = w.identify(stream, found); failed != success) return failed;
+    if (found->capture != nullptr) abandon_capture(w, found);
     w.streams.remove(found);  // pending work goes on: it knows its predecessors by number
     return success;
   });
@@ -57,20 +76,15 @@ Result cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
     Event on = nullptr;
     if (const Result failed = w.resolve(stream, at); failed != success) return failed;
     if (const Result failed = w.resolve(event, on); failed != success) return failed;
-    if (flags != 0) return invalid_value;  // "external" is for captures
-    if (on->captured == 0) return success;
-    Operation wait;
-    wait.name = "wait for " + on->name();
-    wait.after = {on->captured};
-    w.submit(at, std::move(wait), lock);
-    return success;
+    if (w.settings.forgets_stream_waits) return success;
+    return wait_for_event(w, at, *on, flags, lock);
   });
 }
 
 Result cuStreamQuery(Stream stream) {
   return call("cuStreamQuery", Needs::context, describe(stream), [&](World& w, Lock& lock) {
     Stream at = nullptr;
-    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    if (const Result failed = may_ask(w, stream, at); failed != success) return failed;
     ++w.report.counts["queries"];
     bool done = true;
     for (const u64 id : w.tail_of(at)) done = done && w.engine.is_done(id);
@@ -85,7 +99,7 @@ Result cuStreamQuery(Stream stream) {
 Result cuStreamSynchronize(Stream stream) {
   return call("cuStreamSynchronize", Needs::context, describe(stream), [&](World& w, Lock& lock) {
     Stream at = nullptr;
-    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    if (const Result failed = may_ask(w, stream, at); failed != success) return failed;
     ++w.report.counts["busy_waits"];
     const Context context = at->context;
     for (const u64 id : w.tail_of(at)) w.engine.finish(id, lock);
@@ -97,7 +111,7 @@ Result cuStreamGetCtx(Stream stream, Context* context) {
   return call("cuStreamGetCtx", Needs::init, describe(stream), [&](World& w, Lock&) {
     Stream at = nullptr;
     if (context == nullptr) return invalid_value;
-    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    if (const Result failed = w.identify(stream, at); failed != success) return failed;
     *context = at->context;
     return success;
   });
@@ -107,7 +121,7 @@ Result cuStreamGetPriority(Stream stream, int* priority) {
   return call("cuStreamGetPriority", Needs::init, describe(stream), [&](World& w, Lock&) {
     Stream at = nullptr;
     if (priority == nullptr) return invalid_value;
-    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    if (const Result failed = w.identify(stream, at); failed != success) return failed;
     *priority = at->priority;
     return success;
   });
@@ -117,42 +131,8 @@ Result cuStreamGetFlags(Stream stream, unsigned* flags) {
   return call("cuStreamGetFlags", Needs::init, describe(stream), [&](World& w, Lock&) {
     Stream at = nullptr;
     if (flags == nullptr) return invalid_value;
-    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
+    if (const Result failed = w.identify(stream, at); failed != success) return failed;
     *flags = at->flags;
-    return success;
-  });
-}
-
-Result cuStreamIsCapturing(Stream stream, int* status) {
-  return call("cuStreamIsCapturing", Needs::context, describe(stream), [&](World& w, Lock&) {
-    Stream at = nullptr;
-    if (status == nullptr) return invalid_value;
-    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
-    *status = 0;
-    return success;
-  });
-}
-
-Result cuStreamGetCaptureInfo(Stream stream, int* status, u64* id, void** graph, const void*** dependencies,
-                              std::size_t* count) {
-  return call("cuStreamGetCaptureInfo", Needs::context, describe(stream), [&](World& w, Lock&) {
-    Stream at = nullptr;
-    if (status == nullptr) return invalid_value;
-    if (const Result failed = w.resolve(stream, at); failed != success) return failed;
-    *status = 0;
-    if (id != nullptr) *id = 0;
-    if (graph != nullptr) *graph = nullptr;
-    if (dependencies != nullptr) *dependencies = nullptr;
-    if (count != nullptr) *count = 0;
-    return success;
-  });
-}
-
-Result cuThreadExchangeStreamCaptureMode(int* mode) {
-  const auto arguments = [&](World&) { return mode == nullptr ? std::string() : text(" ", *mode); };
-  return call("cuThreadExchangeStreamCaptureMode", Needs::init, arguments, [&](World& w, Lock&) {
-    if (mode == nullptr || *mode < 0 || *mode > 2) return invalid_value;
-    std::swap(*mode, w.thread().capture_mode);
     return success;
   });
 }

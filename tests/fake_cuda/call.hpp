@@ -22,8 +22,13 @@ Result call(const char* name, Needs needs, Describe describe, Body body) {
   World& w = world();
   Lock lock(w.mutex);
   w.arena.collect_touches(w.report);
-  w.report.trace.push_back((from_product() ? "" : "test: ") + std::string(name) + describe(w));
+  current_call() = std::string(name) + describe(w);
+  w.report.trace.push_back((from_product() ? "" : "test: ") + current_call());
   if (needs != Needs::nothing && w.owner != 0 && w.owner != getpid()) return not_initialized;  // after a fork
+  if (in_destructor()) {
+    w.report.violation(text(name, " was called in the destructor of a user object"));
+    return not_permitted;
+  }
   const Result failed = from_product() ? w.faults.before(name) : success;
   const Context context = w.current();
   if (failed != success) {
@@ -40,6 +45,16 @@ Result call(const char* name, Needs needs, Describe describe, Body body) {
   const Result afterwards = from_product() && result == success ? w.faults.after() : success;
   if (is_sticky(afterwards) && context != nullptr) w.fail(context, afterwards, lock);
   return afterwards != success ? afterwards : result;
+}
+
+/// For what is potentially unsafe during a capture: a thread may do it by its mode, or destroys captures.
+template <class Describe, class Body>
+Result unsafe_call(const char* name, Needs needs, Describe describe, Body body) {
+  return call(name, needs, describe, [&](World& w, Lock& lock) -> Result {
+    const ThreadState& thread = w.thread();
+    if (const Result refused = w.captures.refuse_unsafe(thread.number, thread.capture_mode); refused) return refused;
+    return body(w, lock);
+  });
 }
 
 inline auto no_arguments = [](World&) { return std::string(); };

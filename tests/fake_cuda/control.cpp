@@ -90,6 +90,10 @@ EXPORT std::int64_t fake_live(const char* what) {
   }
   if (asked == "pushed_contexts") return w.pushed;
   if (asked == "pending") return w.engine.pending();
+  if (asked == "captures") return w.captures.live();
+  if (asked == "graphs") return static_cast<std::int64_t>(w.graphs.live().size());
+  if (asked == "graph_execs") return static_cast<std::int64_t>(w.execs.live().size());
+  if (asked == "user_objects") return w.user_objects.live();
   const auto found = w.report.counts.find(asked);
   return found == w.report.counts.end() ? 0 : found->second;
 }

@@ -71,7 +71,8 @@ Result find_host(World& w, const char* who, const void* pointer, std::size_t nby
   if (registration.stale) {
     w.report.violation(text(who, " uses host#", registration.number, ", whose pages a fork made copy-on-write"));
   }
-  if ((registration.flags & host_portable) == 0 && registration.context_id != w.current()->id) place.pageable = true;
+  if ((registration.flags & host_portable) == 0 && registration.context_id != w.primary_of(w.current()).id)
+    place.pageable = true;
   return success;
 }
 

@@ -80,7 +80,7 @@ void Engine::run(u64 id, Lock& lock) {
       return;
     }
   }
-  count_order(order_seen_, id);
+  count_order(order_seen_, id - counted_from_);
   if (operation.body && may_run(operation)) {
     operation.running = true;
     std::set<u64> opened;
@@ -261,6 +261,8 @@ void Engine::set_schedule(Schedule schedule, u64 seed, Lock& lock) {
   stop_workers(lock);
   schedule_ = schedule;
   random_.seed(seed);
+  order_seen_ = 0;
+  counted_from_ = last_;
   if (schedule == Schedule::eager && !held_) finish_all(lock);
   if (schedule == Schedule::threaded) {
     for (int i = 0; i < 2; ++i) workers_.emplace_back([this, now = generation_] { work(now); });
@@ -272,7 +274,7 @@ void Engine::reset(Lock& lock) {
   stop_workers(lock);
   pending_.clear();
   orphaned_.clear();
-  last_ = order_seen_ = 0;
+  last_ = order_seen_ = counted_from_ = 0;
   held_ = false;
   schedule_ = Schedule::lazy;
 }

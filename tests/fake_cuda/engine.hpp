@@ -28,10 +28,11 @@ struct Access {
 struct Operation {
   std::string name;
   u64 context_id = 0;
-  std::vector<u64> after;         ///< operations that must be done before
-  std::vector<Access> accesses;   ///< empty for records and waits
-  std::function<void()> body;     ///< moves the bytes; may run without the lock
-  std::function<void()> finally;  ///< bookkeeping, under the lock, when it is done
+  std::vector<u64> after;          ///< operations that must be done before
+  std::vector<Access> accesses;    ///< empty for records and waits
+  std::function<void()> accepted;  ///< when the driver takes it, before it returns to the caller
+  std::function<void()> body;      ///< moves the bytes; may run without the lock
+  std::function<void()> finally;   ///< bookkeeping, under the lock, when it is done
   bool running = false;
   u64 stream = 0;  ///< whose queue it fills
 };
@@ -100,7 +101,7 @@ class Engine {
   std::mutex& mutex_;
   std::condition_variable changed_;
   std::map<u64, Operation> pending_;
-  u64 last_ = 0, order_seen_ = 0, generation_ = 0;
+  u64 last_ = 0, order_seen_ = 0, counted_from_ = 0, generation_ = 0;
   Schedule schedule_ = Schedule::lazy;
   std::mt19937_64 random_;
   std::vector<std::thread> workers_;

@@ -9,16 +9,21 @@
 
 #include "types.hpp"
 
+namespace fake {
+struct Capture;
+}
+
 struct CUctx_st {
   fake::u64 id = 0;  ///< of this life; a reset context has the same address and another id
   fake::Device device = 0;
+  bool is_green = false;
   int references = 0;
   fake::Result error = fake::success;  ///< sticks until the context is reset
   fake::Stream legacy = nullptr;
   std::map<fake::u64, fake::Stream> per_thread;
 
   bool alive() const { return references > 0; }
-  std::string name() const { return "ctx#" + std::to_string(device); }
+  std::string name() const { return (is_green ? "green#" : "ctx#") + std::to_string(device); }
 };
 
 struct CUstream_st {
@@ -32,7 +37,9 @@ struct CUstream_st {
   int priority = 0;
   unsigned flags = 0;
   fake::u64 last = 0;  ///< the newest operation
-  int put_off = 0;     ///< how often a query was answered "not ready" in a row
+  fake::Capture* capture = nullptr;
+  std::vector<fake::GraphNode> dependencies;  ///< of the next node, while capturing
+  int put_off = 0;                            ///< how often a query was answered "not ready" in a row
 };
 
 struct CUevent_st {
@@ -40,7 +47,9 @@ struct CUevent_st {
   fake::Context context = nullptr;
   fake::u64 context_id = 0;
   unsigned flags = 0;
-  fake::u64 captured = 0;  ///< the operation that stands for the recorded state; 0 means never recorded
+  fake::u64 captured = 0;              ///< the operation that stands for the recorded state; 0 means never recorded
+  fake::u64 capture = 0;               ///< the capture it was recorded in last; 0 means in none
+  std::vector<fake::GraphNode> nodes;  ///< what it stands for in that capture
   int put_off = 0;
 
   std::string name() const { return "event#" + std::to_string(number); }

@@ -2,6 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
+
+#include "arena.hpp"
 #include "host_pages.hpp"
 
 namespace fake {
@@ -31,6 +34,18 @@ Registration* HostMemory::starting_at(std::uintptr_t address) {
   return found == by_address_.end() ? nullptr : &found->second;
 }
 
+void HostMemory::drop_with(u64 context_id) {
+  std::erase_if(by_address_, [&](const auto& at) {
+    const Registration& one = at.second;
+    if (one.context_id != context_id) return false;
+    if (one.allocated) {
+      std::memset(reinterpret_cast<void*>(one.begin), freed_poison, one.nbytes);
+      retired_.push_back(one);
+    }
+    return true;
+  });
+}
+
 std::uint64_t HostMemory::locked_bytes() const {
   std::uint64_t total = 0;
   for (const auto& [begin, registration] : by_address_) total += page_up(registration.end()) - page_down(begin);
@@ -41,7 +56,9 @@ void HostMemory::clear() {
   for (auto& [begin, registration] : by_address_) {
     if (registration.allocated) munmap(reinterpret_cast<void*>(begin), page_up(registration.nbytes));
   }
+  for (const Registration& one : retired_) munmap(reinterpret_cast<void*>(one.begin), page_up(one.nbytes));
   by_address_.clear();
+  retired_.clear();
   last_ = 0;
 }
 

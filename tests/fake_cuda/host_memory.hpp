@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "types.hpp"
 
@@ -38,12 +39,16 @@ class HostMemory {
                     Device device);
   Registration* starting_at(std::uintptr_t address);
   void remove(std::uintptr_t address) { by_address_.erase(address); }
+  /// End what a context has made. Memory that the driver allocated is filled with poison and stays mapped until the
+  /// next reset of the world: a real one would be gone, and reading it would end the process.
+  void drop_with(u64 context_id);
   std::uint64_t locked_bytes() const;
   std::map<std::uintptr_t, Registration>& all() { return by_address_; }
   void clear();
 
  private:
   std::map<std::uintptr_t, Registration> by_address_;
+  std::vector<Registration> retired_;
   u64 last_ = 0;
 };
 

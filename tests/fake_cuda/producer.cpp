@@ -4,42 +4,12 @@
 #include <vector>
 
 #include "device_memory.hpp"
+#include "event_order.hpp"
+#include "framework.hpp"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 using namespace fake;
-
-namespace {
-
-CUctx_st& framework_context(World& w, Device device) {
-  if (w.owner == 0) w.owner = getpid();
-  w.initialized = true;
-  CUctx_st& primary = w.primary[static_cast<std::size_t>(device)];
-  if (!primary.alive()) {
-    w.activate(primary);
-    primary.references = 1;
-  }
-  return primary;
-}
-
-/// Work as the framework would: in its own context, in the name of the test.
-class AsFramework {
- public:
-  AsFramework(World& w, Device device) : thread_(w.thread()), was_test_(caller_is_test()) {
-    thread_.stack.push_back(&framework_context(w, device));
-    caller_is_test() = true;
-  }
-  ~AsFramework() {
-    thread_.stack.pop_back();
-    caller_is_test() = was_test_;
-  }
-
- private:
-  ThreadState& thread_;
-  bool was_test_;
-};
-
-}  // namespace
 
 /// Make the device's primary context active and current to the calling thread, as a framework's first use does.
 EXPORT void fake_use_device(int device) {
@@ -53,8 +23,8 @@ EXPORT void fake_use_device(int device) {
 EXPORT unsigned long long fake_alloc(std::size_t nbytes, int device) {
   World& w = world();
   Lock lock(w.mutex);
-  const CUctx_st& context = framework_context(w, device);
-  return w.arena.allocate(nbytes == 0 ? 1 : nbytes, device, context.id);
+  const CUctx_st& primary = w.primary_of(&framework_context(w, device));
+  return w.arena.allocate(nbytes == 0 ? 1 : nbytes, device, primary.id);
 }
 
 /// Give memory back as a framework's caching allocator does: in the order of the stream that it was allocated for. Work
@@ -66,9 +36,13 @@ EXPORT int fake_free(unsigned long long pointer, void* stream, int device) {
   if (owner == nullptr || owner->begin != pointer) return invalid_value;  // of a world before the last reset
   const auto number = reinterpret_cast<std::uintptr_t>(stream);
   if (number > per_thread_handle && !w.streams.knows(static_cast<Stream>(stream))) return free_device(w, pointer, lock);
-  const AsFramework framework(w, device);
+  const AsFramework framework(w, device, "a producer's free");
   Stream at = nullptr;
-  if (const Result failed = w.resolve(static_cast<Stream>(stream), at); failed != success) return failed;
+  if (const Result failed = w.identify(static_cast<Stream>(stream), at); failed != success) return failed;
+  if (at->capture != nullptr) {  // the graph's private pool keeps it for the replays
+    at->capture->graph->body->memory.push_back(pointer);
+    return success;
+  }
   const auto touches = [own = owner->number](const Access& access) { return access.allocation == own; };
   for (const auto& name : w.engine.pending_beside(w.tail_of(at), touches)) {
     w.report.violation(text("device#", owner->number, " was given back to its allocator with pending work: ", name));
@@ -105,7 +79,7 @@ EXPORT int fake_write_later(unsigned long long pointer, const void* bytes, std::
                             int device) {
   World& w = world();
   Lock lock(w.mutex);
-  const AsFramework framework(w, device);
+  const AsFramework framework(w, device, "a producer's kernel");
   Place target;
   Stream at = nullptr;
   if (const Result failed = find_device(w, "a producer's kernel", pointer, nbytes, true, target); failed) return failed;
@@ -126,20 +100,17 @@ EXPORT int fake_write_later(unsigned long long pointer, const void* bytes, std::
 EXPORT int fake_order_after(void* later, void* earlier, int device) {
   World& w = world();
   Lock lock(w.mutex);
-  const AsFramework framework(w, device);
+  const AsFramework framework(w, device, "a producer's wait");
   Stream to = nullptr, from = nullptr;
   if (const Result failed = w.resolve(static_cast<Stream>(later), to); failed != success) return failed;
   if (const Result failed = w.resolve(static_cast<Stream>(earlier), from); failed != success) return failed;
-  Operation wait;
-  wait.name = "a producer's wait";
-  wait.after = w.tail_of(from);
-  w.submit(to, std::move(wait), lock);
-  return success;
+  return order_streams(w, to, from, lock);
 }
 
-/// Run everything that is pending.
+/// Run everything that is pending, destructors of user objects included.
 EXPORT void fake_drain() {
   World& w = world();
   Lock lock(w.mutex);
   w.engine.finish_all(lock);
+  w.user_objects.wait_until_idle(lock);
 }

@@ -14,6 +14,11 @@ bool& caller_is_test() {
   return is_test;
 }
 
+std::string& current_call() {
+  static thread_local std::string call;
+  return call;
+}
+
 std::size_t give_lines(const std::vector<std::string>& lines, char* out, std::size_t size) {
   std::string all;
   for (const auto& line : lines) all += line + "\n";

@@ -25,6 +25,9 @@ struct Report {
 /// what the product must not (pageable copies, NULL streams).
 bool& caller_is_test();
 
+/// Name and arguments of what the calling thread asked of the driver last.
+std::string& current_call();
+
 /// Write lines into a C buffer, always ended by NUL; returns the size that all of it needs, NUL included.
 std::size_t give_lines(const std::vector<std::string>& lines, char* out, std::size_t size);
 

@@ -36,6 +36,17 @@ const std::map<std::string, std::function<void(Settings&)>>& presets() {
       {"no_read_only_register", [](Settings& s) { s.read_only_register = false; }},
       {"handles_recur", [](Settings& s) { s.handles_recur = true; }},
       {"short_queue", [](Settings& s) { s.queue_limit = 4; }},
+      {"wrong_ends_spare", [](Settings& s) { s.wrong_ends_spare = true; }},
+      {"unrecorded_waits_are_empty", [](Settings& s) { s.unrecorded_waits_are_empty = true; }},
+      {"captures_pageable_copies", [](Settings& s) { s.captures_pageable_copies = true; }},
+      {"replays_poison", [](Settings& s) { s.replays_poison = true; }},
+      {"stale_events_are_invalid", [](Settings& s) { s.stale_event_answer = invalid_value; }},
+      {"green_context", [](Settings& s) { s.green_context = true; }},
+      {"green_contexts_share_events", [](Settings& s) { s.green_contexts_share_events = true; }},
+      {"registrations_outlive_context", [](Settings& s) { s.registrations_outlive_context = true; }},
+      {"no_stream_writes", [](Settings& s) { s.stream_writes_supported = false; }},
+      {"forgets_stream_waits", [](Settings& s) { s.forgets_stream_waits = true; }},
+      {"forgets_host_waits", [](Settings& s) { s.forgets_host_waits = true; }},
       {"sysmem_old", [](Settings& s) { s.copy_on_write_after_fork = true; }},
   };
   return all;

@@ -27,6 +27,23 @@ struct Settings {
   std::uint64_t host_budget = std::numeric_limits<std::uint64_t>::max();
   std::size_t queue_limit = 1024;  ///< operations a stream holds before a submit blocks
 
+  // Captures: what the documentation leaves open.
+  bool wrong_ends_spare = false;            ///< an end in the wrong stream or thread leaves the capture valid
+  bool unrecorded_waits_are_empty = false;  ///< waiting in a capture for an event that was never recorded is allowed
+  bool captures_pageable_copies = false;
+  bool replays_poison = false;  ///< a launch fills what its copies will write on the host, as ordinary copies do
+  Result stale_event_answer = captured_event;  ///< of an event that was recorded in a capture which has ended
+
+  bool green_context = false;                ///< the framework works in a green context, whose null stream is its own
+  bool green_contexts_share_events = false;  ///< with their primary context
+  bool registrations_outlive_context = false;
+  bool stream_writes_supported = true;
+  std::size_t batch_limit = 50000;  ///< copies that one batch may have
+
+  // Broken on purpose, to show what the waits are for: accepted, and then nothing is waited for.
+  bool forgets_stream_waits = false;
+  bool forgets_host_waits = false;  ///< for events; streams are still waited for
+
   std::set<std::string> missing;  ///< symbols that this driver lacks
 
   /// False if there is no such preset.

@@ -21,6 +21,7 @@ void in_parent() {
 }
 void in_child() {
   world().engine.forget_workers();
+  world().user_objects.forget_worker();
   world().mutex.unlock();
 }
 
@@ -31,13 +32,16 @@ World& world() {
   return only;
 }
 
-World::World() : engine(arena, report, mutex) {
+World::World() : engine(arena, report, mutex), user_objects(engine, report, mutex), captures(report) {
   engine.fault_at_execution = [this](const Operation&) { return faults.at_execution(); };
   engine.context_failed = [this](u64 context_id, Result code) {
-    for (auto& context : primary) {
-      if (context.id == context_id && context.error == success) context.error = code;
+    for (std::size_t i = 0; i < primary.size(); ++i) {
+      if (primary[i].id != context_id && green[i].id != context_id) continue;
+      for (CUctx_st* one : {&primary[i], &green[i]}) {  // they fail together
+        if (one->error == success) one->error = code;
+        engine.drop(one->id);
+      }
     }
-    engine.drop(context_id);
   };
   pthread_atfork(before_fork, in_parent, in_child);
 }
@@ -73,17 +77,18 @@ Context World::current() {
   return stack.empty() ? nullptr : stack.back();
 }
 
-bool World::knows(Context context) const {
-  return std::ranges::any_of(primary, [&](const CUctx_st& one) { return &one == context; });
-}
-
 void World::activate(CUctx_st& context) {
+  const bool is_green = &context >= green.data() && &context < green.data() + green.size();
   context = CUctx_st{};
-  context.device = static_cast<Device>(&context - primary.data());
+  context.device = static_cast<Device>(&context - (is_green ? green : primary).data());
+  context.is_green = is_green;
   context.id = ++last_context;
 }
 
 void World::destroy(CUctx_st& context, Lock& lock) {
+  auto& other = green[static_cast<std::size_t>(context.device)];
+  if (!context.is_green && other.alive()) destroy(other, lock);
+  for (Graph graph : captures.end_in(context.id)) destroy_graph(*this, graph);
   engine.abandon(context.id, lock);
   const auto live_streams = streams.live();
   for (Stream stream : live_streams) {
@@ -96,17 +101,33 @@ void World::destroy(CUctx_st& context, Lock& lock) {
   for (auto& [begin, allocation] : arena.all()) {
     if (!allocation.freed && allocation.context_id == context.id) arena.free(allocation);
   }
+  if (!settings.registrations_outlive_context) drop_host_memory(context.id, lock);
   context.references = 0;
   context.legacy = nullptr;
   context.per_thread.clear();
 }
 
-void World::fail(Context context, Result code, Lock& lock) {
-  context->error = code;
-  engine.abandon(context->id, lock);
+void World::drop_host_memory(u64 context_id, Lock& lock) {
+  for (const auto& [begin, registration] : host.all()) {
+    if (registration.context_id != context_id) continue;
+    const auto touches = [number = registration.number](const Access& access) { return access.registration == number; };
+    for (const auto& name : engine.pending_on(touches)) {
+      report.violation(text("host#", registration.number, " went with its context with pending work: ", name));
+    }
+    engine.orphan(registration.number);
+    engine.wait_until_idle(touches, lock);
+  }
+  host.drop_with(context_id);
 }
 
-Result World::resolve(Stream handle, Stream& stream) {
+void World::fail(Context context, Result code, Lock& lock) {
+  for (Context one : with_green(&primary_of(context))) {  // they fail together
+    one->error = code;
+    engine.abandon(one->id, lock);
+  }
+}
+
+Result World::identify(Stream handle, Stream& stream) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
   if (number > per_thread_handle) {
     if (!streams.knows(handle)) {
@@ -135,6 +156,11 @@ Result World::resolve(Stream handle, Stream& stream) {
   return success;
 }
 
+Result World::resolve(Stream handle, Stream& stream) {
+  if (const Result failed = identify(handle, stream); failed != success) return failed;
+  return captures.admit(stream);
+}
+
 Result World::resolve(Event handle, Event& event) {
   if (!events.knows(handle)) {
     const bool was = events.was(handle);
@@ -155,7 +181,17 @@ std::vector<u64> World::tail_of(Stream stream) const {
   return tail;
 }
 
+void World::submit_to_capture(Stream stream, Operation operation) {
+  operation.context_id = stream->context_id;
+  stream->dependencies = {stream->capture->graph->body->add(std::move(operation), stream->dependencies)};
+}
+
 u64 World::submit(Stream stream, Operation operation, Lock& lock) {
+  if (stream->capture != nullptr) {
+    submit_to_capture(stream, std::move(operation));
+    return 0;
+  }
+  if (operation.accepted) operation.accepted();
   if (engine.pending_in(stream->number) >= settings.queue_limit) {
     ++report.counts["blocked_submits"];
     engine.finish_oldest(stream->number, lock);
@@ -177,20 +213,29 @@ void World::look_for_unmapped() {
 }
 
 void World::reset(Lock& lock) {
+  user_objects.reset(lock);
   engine.reset(lock);
+  captures.reset();
   arena.collect_touches(report);
   arena.forget_all();
   host.clear();
   streams.clear();
   events.clear();
-  for (auto& context : primary) context = CUctx_st{};
+  for (Graph graph : graphs.live()) graph->body.reset(), graph->objects.reset();
+  for (GraphExec exec : execs.live()) exec->body.reset(), exec->objects.reset();
+  graphs.clear();
+  execs.clear();
+  for (auto* all : {&primary, &green}) {
+    for (auto& context : *all) context = CUctx_st{};
+  }
   faults.clear();
   report.clear();
   settings = Settings{};
   initialized = false;
   pushed = 0;
   ++epoch;
-  last_stream = last_event = 0;  // context ids are unique for the life of the process
+  thread().capture_mode = capture_global;
+  last_stream = last_event = last_graph = last_exec = 0;  // context ids are unique for the life of the process
   install_handler();
 }
 

@@ -8,12 +8,15 @@
 #include <string>
 
 #include "arena.hpp"
+#include "capture.hpp"
 #include "engine.hpp"
 #include "faults.hpp"
+#include "graph.hpp"
 #include "handles.hpp"
 #include "host_memory.hpp"
 #include "report.hpp"
 #include "settings.hpp"
+#include "user_objects.hpp"
 
 namespace fake {
 
@@ -39,29 +42,45 @@ struct World {
   Settings settings;
   Faults faults;
   HostMemory host;
-  std::array<CUctx_st, most_devices> primary;
+  std::array<CUctx_st, most_devices> primary, green;
   Handles<CUstream_st> streams;
   Handles<CUevent_st> events;
+  UserObjects user_objects;
+  Handles<CUgraph_st> graphs;
+  Handles<CUgraphExec_st> execs;
+  Captures captures;
   bool initialized = false;
   pid_t owner = 0;
-  u64 epoch = 1, last_context = 0, last_stream = 0, last_event = 0;
+  u64 epoch = 1, last_context = 0, last_stream = 0, last_event = 0, last_graph = 0, last_exec = 0;
   std::int64_t pushed = 0;
 
   void reset(Lock& lock);
 
   ThreadState& thread();
   Context current();
+  std::vector<const CUctx_st*> contexts() const;
   bool knows(Context context) const;
+  /// The context itself, and for a primary one its green one: what calls that take in a context take in.
+  std::vector<Context> with_green(Context context);
+  /// A green context of the device, made at the first call, which retains the primary one.
+  CUctx_st& green_context(Device device);
+  CUctx_st& primary_of(Context context) { return primary[static_cast<std::size_t>(context->device)]; }
+  bool may_share_events(Context one, Context other) const;
   void activate(CUctx_st& context);
   /// The end of a context's life: its streams, events and memory are gone, its pending work is abandoned.
   void destroy(CUctx_st& context, Lock& lock);
+  /// Registrations and allocations of host memory that the context has made.
+  void drop_host_memory(u64 context_id, Lock& lock);
   void fail(Context context, Result code, Lock& lock);
 
   /// Follow a handle, the special ones included, to its stream.
+  Result identify(Stream handle, Stream& stream);
+  /// The same for a stream that is to be used: captures may forbid it.
   Result resolve(Stream handle, Stream& stream);
   Result resolve(Event handle, Event& event);
-  /// Put work at the end of a stream, behind what it must wait for.
+  /// Put work at the end of a stream, behind what it must wait for; a capture gets it instead, and the answer is 0.
   u64 submit(Stream stream, Operation operation, Lock& lock);
+  void submit_to_capture(Stream stream, Operation operation);
   /// What stands for "all work of this stream so far".
   std::vector<u64> tail_of(Stream stream) const;
 

@@ -23,6 +23,7 @@ FRESH, FREED, PENDING = 0xDE, 0xF5, 0xA5
 
 _u64, _i64, _size, _text, _int = ctypes.c_uint64, ctypes.c_int64, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_int
 _pointer = ctypes.c_void_p
+_CAPTURE_MODES = ("global", "thread_local", "relaxed")
 _CONTROLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "fake_reset": (None, ()),
     "fake_schedule": (_int, (_text, _u64)),
@@ -48,6 +49,12 @@ _CONTROLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "fake_write_later": (_int, (_u64, _pointer, _size, _pointer, _int)),
     "fake_order_after": (_int, (_pointer, _pointer, _int)),
     "fake_drain": (None, ()),
+    "fake_begin_capture": (_int, (_pointer, _int, _int)),
+    "fake_end_capture": (_int, (_pointer, _int, _pointer)),
+    "fake_launch_graph": (_int, (_pointer, _pointer, _int)),
+    "fake_destroy_graph": (_int, (_pointer,)),
+    "fake_captures": (_size, (_text, _size)),
+    "fake_green_context": (_pointer, (_int,)),
 }
 
 
@@ -110,12 +117,46 @@ class FakeCuda:
             self.library.fake_hold(0)
 
     def drain(self) -> None:
-        """Run everything that is pending."""
+        """Run everything that is pending, destructors of user objects included."""
         self.library.fake_drain()
 
     def use_device(self, device: int = 0) -> None:
         """What a framework does at its first use: the primary context is active, and current to this thread."""
         self.library.fake_use_device(device)
+
+    def begin_capture(self, stream: int, mode: str = "global", *, device: int = 0) -> None:
+        """Begin a capture on this thread as a framework does, torch.cuda.graph with the default mode."""
+        _must_succeed("begin", self.library.fake_begin_capture(stream, _CAPTURE_MODES.index(mode), device))
+
+    def end_capture(self, stream: int, *, device: int = 0) -> int:
+        """End it, and return the graph, ready for :meth:`launch_graph`."""
+        code, graph = self.try_end_capture(stream, device=device)
+        _must_succeed("end", code)
+        assert graph is not None
+        return graph
+
+    def try_end_capture(self, stream: int, *, device: int = 0) -> tuple[int, int | None]:
+        """End it, whatever has become of it: the driver's answer, and the graph or None."""
+        graph = _pointer()
+        return int(self.library.fake_end_capture(stream, device, ctypes.addressof(graph))), graph.value
+
+    def launch_graph(self, graph: int, stream: int, *, device: int = 0) -> None:
+        """Replay: enqueue everything that was captured, as it was captured, behind the stream's work."""
+        _must_succeed("launch", self.library.fake_launch_graph(graph, stream, device))
+
+    def destroy_graph(self, graph: int) -> None:
+        """What happens when the framework lets go of a graph; launches that are under way are finished."""
+        _must_succeed("destroy", self.library.fake_destroy_graph(graph))
+
+    def captures(self) -> list[str]:
+        """Captures since the reset, those that ended first: ``"stream#1 global ongoing"``, ``"stream#1 global ended"``,
+        ``"stream#1 global invalidated by cuMemAlloc bytes=8, ended"``.
+        """
+        return self._lines("fake_captures")
+
+    def green_context(self, device: int = 0) -> int:
+        """A green context of the device, made at the first call; its handle. Its null stream is its own."""
+        return int(self.library.fake_green_context(device))
 
     def trace(self, *, of_test: bool = False) -> list[str]:
         """The product's calls in order, one line each: name, then the arguments that matter."""
@@ -154,13 +195,14 @@ class FakeCuda:
 
     def live(self, what: str) -> int:
         """A count: "device_bytes", "host_registrations", "host_bytes", "events", "streams", "primary_contexts",
-        "pushed_contexts", "pending"; and since the last clearing of the trace "queries", "busy_waits",
-        "blocking_waits", "pageable_copies", "pageable_waits", "blocked_submits", "contexts_activated".
+        "pushed_contexts", "pending", "captures", "graphs", "graph_execs", "user_objects"; and since
+        the last clearing of the trace "queries", "busy_waits", "blocking_waits", "pageable_copies", "pageable_waits",
+        "blocked_submits", "contexts_activated", "user_objects_destroyed".
         """
         return int(self.library.fake_live(what.encode()))
 
     def order(self) -> int:
-        """A number that two runs share only if their work ran in the same order: for counting distinct schedules."""
+        """A number for the order in which work ran since the schedule was set: for counting distinct ones."""
         return int(self.library.fake_order())
 
     def _lines(self, name: str) -> list[str]:
@@ -172,6 +214,10 @@ class FakeCuda:
             if needed <= size:
                 return buffer.value.decode().splitlines()
             size = needed
+
+
+def _must_succeed(what: str, code: int) -> None:
+    assert code == 0, f"could not {what} the capture or graph: the driver answered {code}"
 
 
 @cache

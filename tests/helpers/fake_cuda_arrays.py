@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,9 +14,28 @@ from helpers.counting_capsules import CUDA, CountingCapsule
 from helpers.exchange_tables import ExchangeTable
 from helpers.fake_cuda import LEGACY, fake_cuda
 
-__all__ = ["DeviceArray", "TableArray"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["ALL_KINDS", "DeviceArray", "InterfaceArray", "OldCapsuleArray", "TableArray", "on_device"]
 
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+# Of ml_dtypes, by DLPack's codes.
+_SMALL_FLOATS = {
+    "bfloat16": 4,
+    "float8_e3m4": 7,
+    "float8_e4m3": 8,
+    "float8_e4m3b11fnuz": 9,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+}
+
+
+def _code_of(dtype: np.dtype[Any]) -> int:
+    return _SMALL_FLOATS[dtype.name] if dtype.name in _SMALL_FLOATS else _KINDS[dtype.kind]
 
 
 class _Memory:
@@ -35,14 +54,14 @@ class _Memory:
 class _Capsule(CountingCapsule):
     """A capsule that holds device memory until its consumer lets go."""
 
-    def __init__(self, memory: _Memory, array: DeviceArray, *, versioned: bool) -> None:
+    def __init__(self, memory: _Memory, array: _OnDevice, *, versioned: bool) -> None:
         super().__init__(
             array.shape,
             versioned=versioned,
             data=memory.address,
             strides=array.strides,
             device=CUDA,
-            code=_KINDS[array.dtype.kind],
+            code=_code_of(array.dtype),
             bits=array.dtype.itemsize * 8,
             byte_offset=array.offset * array.dtype.itemsize,
             flags=array.flags if versioned else 0,
@@ -55,8 +74,8 @@ class _Capsule(CountingCapsule):
         self.memory = None
 
 
-class DeviceArray:
-    """An array in simulated device memory.
+class _OnDevice:
+    """An array in simulated device memory that speaks no protocol yet.
 
     Parameters
     ----------
@@ -103,7 +122,7 @@ class DeviceArray:
         """Device address of the first element."""
         return int(self.memory.address + self.offset * self.dtype.itemsize)
 
-    def view(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> DeviceArray:
+    def view(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Self:
         """Another layout over the same memory, in elements; of the same type and stream."""
         other = object.__new__(type(self))
         other.memory, other.dtype, other.stream, other.flags = self.memory, self.dtype, self.stream, self.flags
@@ -126,6 +145,54 @@ class DeviceArray:
             assert code == 0, f"the memory is gone: {code}"
         return out
 
+    def capsule(self, *, versioned: bool) -> Any:
+        """A capsule without any ordering."""
+        made = _Capsule(self.memory, self, versioned=versioned)
+        self.capsules.append(made)
+        capsule = made.capsule
+        del made.capsule
+        return capsule
+
+    def _let_wait(self, stream: int | None) -> None:
+        """Let the consumer's stream wait for the producer's unless that is -1."""
+        if stream == 0:
+            raise ValueError("stream 0 is ambiguous for CUDA")
+        self.asked.append(stream)
+        consumer = LEGACY if stream is None else stream
+        if consumer not in (-1, self.stream):
+            code = fake_cuda().library.fake_order_after(consumer, self.stream, self.device)
+            assert code == 0, f"the consumer's stream was refused: {code}"
+
+
+class InterfaceArray(_OnDevice):
+    """One that has ``__cuda_array_interface__`` and nothing else."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer if math.prod(self.shape) else 0, bool(self.flags & 1)),
+            "strides": tuple(step * self.dtype.itemsize for step in self.strides),
+            "version": 3,
+            "stream": self.stream,
+        }
+
+
+class OldCapsuleArray(_OnDevice):
+    """One of a library that only knows DLPack's first form: no version, no read-only mark."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (CUDA, self.device)
+
+    def __dlpack__(self, stream: int | None = None) -> Any:
+        self._let_wait(stream)
+        return self.capsule(versioned=False)
+
+
+class DeviceArray(InterfaceArray):
+    """One with capsules of both forms besides the interface."""
+
     def __dlpack_device__(self) -> tuple[int, int]:
         return (CUDA, self.device)
 
@@ -138,35 +205,10 @@ class DeviceArray:
         copy: bool | None = None,
     ) -> Any:
         """Give out a capsule, and let the consumer's stream wait for the producer's unless that is -1."""
-        if stream == 0:
-            raise ValueError("stream 0 is ambiguous for CUDA")
         if copy is True or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("this array is given out where it is, as it is")
-        self.asked.append(stream)
-        consumer = LEGACY if stream is None else stream
-        if consumer not in (-1, self.stream):
-            code = fake_cuda().library.fake_order_after(consumer, self.stream, self.device)
-            assert code == 0, f"the consumer's stream was refused: {code}"
+        self._let_wait(stream)
         return self.capsule(versioned=max_version is not None and max_version[0] >= 1)
-
-    def capsule(self, *, versioned: bool) -> Any:
-        """A capsule without any ordering."""
-        made = _Capsule(self.memory, self, versioned=versioned)
-        self.capsules.append(made)
-        capsule = made.capsule
-        del made.capsule
-        return capsule
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {
-            "shape": self.shape,
-            "typestr": self.dtype.str,
-            "data": (self.pointer if math.prod(self.shape) else 0, bool(self.flags & 1)),
-            "strides": tuple(step * self.dtype.itemsize for step in self.strides),
-            "version": 3,
-            "stream": self.stream,
-        }
 
 
 _WorkStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
@@ -201,3 +243,25 @@ def _give_current_stream(_device_type: int, _device: int, result: Any) -> int:
 
 _current_stream = _WorkStream(_give_current_stream)
 _table._table.current_work_stream = ctypes.cast(_current_stream, ctypes.c_void_p)
+
+ALL_KINDS: dict[str, type[_OnDevice]] = {
+    "exchange table": TableArray,
+    "capsules": DeviceArray,
+    "old capsules": OldCapsuleArray,
+    "array interface": InterfaceArray,
+}
+_A = TypeVar("_A", bound=_OnDevice)
+
+
+def on_device(
+    kind: type[_A], base: NDArray[Any], view: NDArray[Any] | None = None, *, device: int = 0, stream: int = LEGACY
+) -> _A:
+    """Put the C-contiguous `base` on the device; the result lies in it as `view`, a view of `base`, does in the host's.
+
+    Its values are there before any schedule has a say.
+    """
+    made = kind(base, device=device, stream=stream)
+    if view is None:
+        return made
+    apart = view.__array_interface__["data"][0] - base.__array_interface__["data"][0] if view.size else 0
+    return made.view(view.shape, [step // base.itemsize for step in view.strides], apart // base.itemsize)

@@ -8,16 +8,18 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["fake_cuda_library", "fake_cuda_old_library"]
+__all__ = ["build_once", "compiler", "fake_cuda_library", "fake_cuda_old_library", "run_all"]
 
 SOURCES = Path(__file__).resolve().parents[1] / "fake_cuda"
 FLAGS = ("-std=c++20", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-pthread")
 TIMEOUT_S = 300
 
 
-def _compiler() -> str:
+def compiler() -> str:
+    """The C++ compiler: $CXX, or the first that is found."""
     for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
         if name and shutil.which(name):
             return name
@@ -30,18 +32,19 @@ def _cache() -> Path:
 
 
 def _key() -> str:
-    digest = hashlib.sha256(repr((_compiler(), FLAGS)).encode())
+    digest = hashlib.sha256(repr((compiler(), FLAGS)).encode())
     for path in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.hpp"), SOURCES / "CMakeLists.txt"]):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _run(commands: list[list[str]], cwd: Path) -> None:
+def run_all(commands: list[list[str]], cwd: Path) -> None:
+    """Run all at once; raise with what the first one that failed has printed."""
     running = [subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True) for command in commands]
     for command, process in zip(commands, running, strict=True):
         _, errors = process.communicate(timeout=TIMEOUT_S)
         if process.returncode != 0:
-            raise RuntimeError(f"building the fake driver failed: {' '.join(command)}\n{errors}")
+            raise RuntimeError(f"building for the tests failed: {' '.join(command)}\n{errors}")
 
 
 def _build(into: Path) -> None:
@@ -49,32 +52,37 @@ def _build(into: Path) -> None:
     listed = re.search(r"add_library\(fake_cuda_objects OBJECT(.*?)\)", (SOURCES / "CMakeLists.txt").read_text(), re.S)
     assert listed is not None
     names = listed.group(1).split()
-    compiler = [_compiler(), *FLAGS, f"-I{SOURCES}"]
+    compile_ = [compiler(), *FLAGS, f"-I{SOURCES}"]
     for half in (0, 1):
         text = "".join(f'#include "{SOURCES / name}"\n' for name in names[half::2])
         (into / f"half{half}.cpp").write_text(text)
     entry = str(SOURCES / "entry.cpp")
-    _run([[*compiler, "-c", f"half{half}.cpp", "-o", f"half{half}.o"] for half in (0, 1)], into)
-    link = [*compiler, "-shared", "half0.o", "half1.o", entry]
-    _run([[*link, "-o", "libfake_cuda.so"], [*link, "-DFAKE_CUDA_OLD", "-o", "libfake_cuda_old.so"]], into)
+    run_all([[*compile_, "-c", f"half{half}.cpp", "-o", f"half{half}.o"] for half in (0, 1)], into)
+    link = [*compile_, "-shared", "half0.o", "half1.o", entry]
+    run_all([[*link, "-o", "libfake_cuda.so"], [*link, "-DFAKE_CUDA_OLD", "-o", "libfake_cuda_old.so"]], into)
     for path in [*into.glob("*.o"), *into.glob("*.cpp")]:
         path.unlink()
 
 
-def _library(name: str) -> Path:
-    ready = _cache() / f"fake-cuda-{_key()}"
+def build_once(name: str, build: Callable[[Path], None]) -> Path:
+    """Return the directory `name` of the cache; if there is none, `build` fills it, undisturbed by other processes."""
+    ready = _cache() / name
     if not ready.is_dir():
         _cache().mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix="fake-cuda-", dir=_cache()))
+        unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=_cache()))
         try:
-            _build(unfinished)
+            build(unfinished)
             unfinished.rename(ready)  # another process may have been faster
         except OSError:
             if not ready.is_dir():
                 raise
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    return ready / name
+    return ready
+
+
+def _library(name: str) -> Path:
+    return build_once(f"fake-cuda-{_key()}", _build) / name
 
 
 def fake_cuda_library() -> Path:

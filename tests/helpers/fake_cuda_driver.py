@@ -48,7 +48,19 @@ SIGNATURES: dict[str, tuple[int, tuple[Any, ...]]] = {
     "cuStreamSynchronize": (2000, (_handle,)),
     "cuStreamGetCtx": (9020, (_handle, _handle)),
     "cuStreamIsCapturing": (10000, (_handle, _handle)),
+    "cuStreamBeginCapture": (10010, (_handle, _int)),
+    "cuStreamEndCapture": (10000, (_handle, _handle)),
+    "cuStreamGetCaptureInfo": (11030, (_handle, _handle, _handle, _handle, _handle, _handle)),
     "cuThreadExchangeStreamCaptureMode": (10010, (_handle,)),
+    "cuGraphInstantiate": (12000, (_handle, _handle, ctypes.c_ulonglong)),
+    "cuGraphLaunch": (10000, (_handle, _handle)),
+    "cuGraphDestroy": (10000, (_handle,)),
+    "cuGraphExecDestroy": (10000, (_handle,)),
+    "cuUserObjectCreate": (11030, (_handle, _handle, _handle, _unsigned, _unsigned)),
+    "cuUserObjectRetain": (11030, (_handle, _unsigned)),
+    "cuUserObjectRelease": (11030, (_handle, _unsigned)),
+    "cuGraphRetainUserObject": (11030, (_handle, _handle, _unsigned, _unsigned)),
+    "cuStreamWriteValue32": (11070, (_handle, _device_pointer, ctypes.c_uint32, _unsigned)),
     "cuEventCreate": (2000, (_handle, _unsigned)),
     "cuEventDestroy": (4000, (_handle,)),
     "cuEventRecord": (2000, (_handle, _handle)),
@@ -70,6 +82,11 @@ SIGNATURES: dict[str, tuple[int, tuple[Any, ...]]] = {
     "cuMemcpyHtoDAsync": (3020, (_device_pointer, _handle, _size, _handle)),
     "cuMemcpyDtoDAsync": (3020, (_device_pointer, _device_pointer, _size, _handle)),
     "cuMemcpy2DAsync": (3020, (_handle, _handle)),
+    "cuMemcpyPeerAsync": (4000, (_device_pointer, _handle, _device_pointer, _handle, _size, _handle)),
+    "cuMemcpyBatchAsync": (
+        12080,
+        (_handle, _handle, _handle, _size, _handle, _handle, _size, _handle, _handle),
+    ),
     "cuMemsetD8Async": (3020, (_device_pointer, ctypes.c_ubyte, _size, _handle)),
 }
 SUCCESS, NOT_READY = 0, 600
@@ -182,6 +199,16 @@ class Driver:
         if code not in (SUCCESS, NOT_READY):
             raise DriverError("cuEventQuery", code)
         return code == SUCCESS
+
+    def capture_status(self, stream: int) -> int:
+        """0 for a stream that is not capturing, 1 while it is, 2 when its capture was invalidated."""
+        return int(self.get(_int, "cuStreamIsCapturing", stream))
+
+    def exchange_capture_mode(self, mode: int) -> int:
+        """Set the calling thread's mode: 0 global, 1 thread local, 2 relaxed; the mode before."""
+        given = ctypes.c_int(mode)
+        self("cuThreadExchangeStreamCaptureMode", ctypes.addressof(given))
+        return given.value
 
     def get_handle(self, name: str, *arguments: Any) -> int | None:
         """The handle that a function gives through its last argument; None for NULL."""

@@ -14,8 +14,9 @@ ALLOWED = {
     "dlpack": {"core"},
     "host": {"core"},
     "cuda": {"core"},
-    "transfer": {"core", "host", "dlpack"},
-    "bind": {"core", "cuda", "host", "dlpack", "transfer"},
+    "pinned": {"core", "cuda", "host"},
+    "transfer": {"core", "cuda", "dlpack", "host", "pinned"},
+    "bind": {"core", "cuda", "dlpack", "host", "pinned", "transfer"},
 }
 SOURCES = sorted(path for pattern in ("*.hpp", "*.cpp") for path in CSRC.rglob(pattern))
 PYTHON = sorted((ROOT / "python").rglob("*.py"))

@@ -39,17 +39,20 @@ def pool_stats() -> PoolStats:
 
 
 def trim(nbytes: int = 0) -> int:
-    """Give idle memory of the pool back to the system, what was unused for longest first.
+    """Give idle memory of the pools back to the system, what was unused for longest first.
+
+    That is the pool of private host copies, and that of pinned results.
 
     Parameters
     ----------
     nbytes : int
-        How many bytes may stay idle in the pool at most.
+        How many bytes may stay idle in each pool at most.
 
     Returns
     -------
     int
-        How many bytes went back. Arrays that are alive keep theirs.
+        How many bytes went back. Arrays that are alive keep theirs, and pinned memory stays while work on a device may
+        touch it.
 
     Raises
     ------
@@ -69,7 +72,14 @@ def trim(nbytes: int = 0) -> int:
     return untraced(implementation)(nbytes)
 
 
-def options(*, host_pool_nbytes: int | None = None) -> AbstractContextManager[None]:
+def options(
+    *,
+    host_pool_nbytes: int | None = None,
+    pinned_nbytes: int | None = None,
+    ring_nbytes: int | None = None,
+    staging_nbytes: int | None = None,
+    background: bool | None = None,
+) -> AbstractContextManager[None]:
     """Change what holds for the whole process, at once, and for good unless it is used in a ``with`` statement.
 
     Parameters
@@ -77,6 +87,18 @@ def options(*, host_pool_nbytes: int | None = None) -> AbstractContextManager[No
     host_pool_nbytes : int, optional
         How many idle bytes the pool of private host copies may keep at most; 0 for none. What is above goes back to
         the system. At first it is 1/16 of memory, or of the control group's limit where that is less.
+    pinned_nbytes : int, optional
+        How many bytes of pinned memory results from CUDA devices may hold; beyond, they get ordinary memory. At first
+        it is 1/8 of memory, at most 4 GiB.
+    ring_nbytes : int, optional
+        Bytes of pinned memory for each CUDA device and direction, through which ordinary memory is copied; 64 MiB at
+        first. Taken at the device's first use: it holds for devices that were not used yet.
+    staging_nbytes : int, optional
+        Bytes of device memory for snapshots, for each CUDA device; 64 MiB at first. Holds as `ring_nbytes` does.
+    background : bool, optional
+        Does a thread of tensorferry's finish transfers: release what is done, complete futures, call callbacks? It
+        starts with the first transfer and sleeps while nothing is pending. False waits for it to end; then the next
+        call that asks for a transfer does this work, and ``await`` asks the device by a timer of the loop.
 
     Returns
     -------
@@ -86,7 +108,7 @@ def options(*, host_pool_nbytes: int | None = None) -> AbstractContextManager[No
     Raises
     ------
     ArgumentError
-        For what is no number of bytes.
+        For what is no number of bytes, or no bool; then nothing has changed.
 
     Examples
     --------
@@ -95,6 +117,12 @@ def options(*, host_pool_nbytes: int | None = None) -> AbstractContextManager[No
     ...     ferry.pool_stats().limit_nbytes
     0
     """
-    from tensorferry._memory.pool import options as implementation
+    from tensorferry._memory.options import options as implementation
 
-    return untraced(implementation)(host_pool_nbytes=host_pool_nbytes)
+    return untraced(implementation)(
+        host_pool_nbytes=host_pool_nbytes,
+        pinned_nbytes=pinned_nbytes,
+        ring_nbytes=ring_nbytes,
+        staging_nbytes=staging_nbytes,
+        background=background,
+    )

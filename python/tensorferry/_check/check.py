@@ -92,13 +92,14 @@ def _look_at(x: Any) -> _Seen:
         take(x)  # raises: it is no tensor
     device = dlpack_device(x)[0]
     try:
-        taken = take(x)
+        taken = take(x, move=False)
     except FerryError:  # memory that cannot be read from here: what the object says of itself must do
         return _Seen(getattr(x, "shape", None), str(getattr(x, "dtype", "unknown")), device, False, lambda: take(x))
     if taken.source is None:
         values = np.asarray(x)
         return _Seen(values.shape, array_dtype(values), device, False, lambda: Taken(None, array=values))
-    return _Seen(tuple(taken.source.shape), str(taken.source.dtype), device, False, lambda: taken)
+    read = (lambda: taken) if taken.on_device is None else (lambda: take(x))
+    return _Seen(tuple(taken.source.shape), str(taken.source.dtype), device, False, read)
 
 
 def _leaf_violations(x: Any, wanted: Requirements, names: Names, place: str) -> list[str]:

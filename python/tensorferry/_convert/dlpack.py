@@ -8,9 +8,10 @@ import numpy as np
 
 from tensorferry import _torch
 from tensorferry._convert import from_numpy as _from_numpy
-from tensorferry._convert import to_numpy as _to_numpy
 from tensorferry._convert.options import FromNumpyOptions, ToNumpyOptions, choose
+from tensorferry._convert.prepare import prepare
 from tensorferry._convert.take import Taken, is_producer, refuse_array, take
+from tensorferry._convert.to_numpy import carry_out
 from tensorferry._dtypes import NATIVE
 from tensorferry._errors import (
     ArgumentError,
@@ -201,7 +202,7 @@ def from_dlpack(
     if to == "numpy":
         options = ToNumpyOptions.parse(copy, None, "same_kind", "K", None, None, "auto")
         foreign = _as_foreign(take(x, move=copy is not False))  # refused before a device is waited for
-        return _to_numpy.carry_out(_to_numpy.prepare(foreign, options), options, None)
+        return carry_out(prepare(foreign, options), options, None)
     _torch.require('from_dlpack(to="torch")')
     if readonly == "copy" and copy is False:
         copy = None
@@ -213,4 +214,4 @@ def from_dlpack(
 
 def _as_foreign(taken: Taken) -> Taken:
     """An array is a producer like any other here: what comes back is a read-only view, not the object itself."""
-    return Taken(_known(taken), tensor=taken.tensor)
+    return Taken(_known(taken), tensor=taken.tensor, on_device=taken.on_device, moved_from=taken.moved_from)

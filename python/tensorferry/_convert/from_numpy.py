@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from tensorferry import _torch
+from tensorferry._convert.known_dtype import as_known_dtype
 from tensorferry._convert.options import FromNumpyOptions
 from tensorferry._convert.take import Taken, is_array_like, take
-from tensorferry._convert.to_numpy import as_known_dtype
 from tensorferry._dtypes import for_leaf, resolve
-from tensorferry._errors import DTypeError, ReadOnlyError
+from tensorferry._errors import CopyRequiredError, DTypeError, ReadOnlyError
 from tensorferry._native import core
 from tensorferry._nest import is_nest, map_leaves
 from tensorferry._torch import make as torch_make
 
-__all__ = ["Prepared", "carry_out", "convert", "convert_leaf", "prepare"]
+__all__ = ["Prepared", "carry_out", "convert", "convert_leaf", "prepare", "read"]
 
 
 @dataclass
@@ -84,7 +84,11 @@ def _convert_one(a: Any, options: FromNumpyOptions, *, in_nest: bool) -> Any:
     prepared = prepare(a, options, in_nest=in_nest)
     torch_make.require_finishable(prepared.result_dtype, options)
     with _torch.outside_of_modes():
-        return torch_make.finished(carry_out(prepared), options)
+        if options.device is None:
+            return torch_make.finished(carry_out(prepared), options)
+        from tensorferry._convert.to_device import placed
+
+        return torch_make.finished(placed(prepared, options), options)
 
 
 def prepare(a: Any, options: FromNumpyOptions, *, in_nest: bool = False) -> Prepared:
@@ -93,7 +97,13 @@ def prepare(a: Any, options: FromNumpyOptions, *, in_nest: bool = False) -> Prep
         raise DTypeError(
             f"a masked {a.shape} {a.dtype} array", "a tensor has no mask", "fill it first: a.filled(value)"
         )
-    taken = take(a)
+    taken = take(a, move=False)
+    if taken.on_device is not None and options.copy == "never":
+        raise CopyRequiredError(
+            f"a {type(a).__name__} on {taken.on_device.name}, copy=False",
+            "a tensor on the host cannot share that device's memory",
+            "pass copy=None, or hand it to torch.from_dlpack for a tensor on its device",
+        )
     source = taken.source
     if source is None:
         assert taken.array is not None
@@ -106,7 +116,13 @@ def prepare(a: Any, options: FromNumpyOptions, *, in_nest: bool = False) -> Prep
         if alias is not None:
             return Prepared(taken, None, alias)
     decision = core.decide(
-        source, target="torch", copy=options.copy, dtype=wanted, casting=options.casting, readonly=options.readonly
+        source,
+        target="torch",
+        copy=options.copy,
+        dtype=wanted,
+        casting=options.casting,
+        readonly=options.readonly,
+        private_memory=taken.on_device is not None,
     )
     consented = options.copy == "always" or options.readonly != "copy" or wanted not in ("keep", source.dtype)
     if decision.path == "copy" and not consented:
@@ -134,6 +150,17 @@ def _is_file_backed(x: Any) -> bool:
     return False
 
 
+def read(prepared: Prepared) -> core.Source:
+    """Return the values: those on a device are brought to the host, and waited for."""
+    source, on_device = prepared.taken.source, prepared.taken.on_device
+    assert source is not None
+    if on_device is None:
+        return source
+    from tensorferry._device.reception import received
+
+    return received(on_device)
+
+
 def carry_out(prepared: Prepared) -> Any:
     """Do what was decided."""
     with _torch.outside_of_modes():
@@ -143,8 +170,7 @@ def carry_out(prepared: Prepared) -> Any:
 def _made(prepared: Prepared) -> Any:
     if prepared.alias is not None:
         return prepared.alias.tensor()
-    source, decision = prepared.taken.source, prepared.decision
-    assert source is not None
+    source, decision = read(prepared), prepared.decision
     assert decision is not None
     if decision.path == "view":
         return torch_make.share(source, decision.result_dtype)

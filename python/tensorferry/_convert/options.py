@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorferry._dtypes import KINDS, resolve
-from tensorferry._errors import ArgumentError, DeviceError
+from tensorferry._errors import ArgumentError
 
-__all__ = ["FromNumpyOptions", "ToNumpyOptions", "choose"]
+__all__ = ["FromNumpyOptions", "ToNumpyOptions", "choose", "choose_snapshot"]
 
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
 ORDERS = ("K", "C", "F", "A")
@@ -46,15 +46,18 @@ def _check_dtype(dtype: object) -> object:
     return dtype
 
 
-def _check_pinned(pinned: object) -> None:
-    if pinned not in ("auto", True, False):
-        raise ArgumentError(f"pinned={pinned!r}", "that is no choice for this argument", 'pass "auto", True or False')
-    if pinned is True:
-        raise DeviceError(
-            "pinned=True",
-            "tensorferry allocates no pinned memory on this machine",
-            'pass pinned="auto" for ordinary memory where there is no other',
-        )
+def _check_pinned(pinned: object) -> Any:
+    if isinstance(pinned, bool) or pinned == "auto":
+        return pinned
+    raise ArgumentError(f"pinned={pinned!r}", "that is no choice for this argument", 'pass "auto", True or False')
+
+
+def choose_snapshot(snapshot: object) -> str:
+    """Return the native word for the argument `snapshot`."""
+    words = {"auto": "automatic", True: "always", False: "never"}
+    if isinstance(snapshot, (bool, str)) and snapshot in words:
+        return words[snapshot]
+    raise ArgumentError(f"snapshot={snapshot!r}", "that is no choice for this argument", 'pass "auto", True or False')
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,13 @@ class ToNumpyOptions:
     casting: str
     order: str
     stream: Any
+    pinned: Any = "auto"
 
     @classmethod
     def parse(
         cls, copy: object, dtype: object, casting: object, order: object, out: object, stream: object, pinned: object
     ) -> ToNumpyOptions:
         """Check every argument before anything is touched."""
-        _check_pinned(pinned)
         if out is not None and copy is False:
             raise ArgumentError(
                 "out= with copy=False", "filling a destination is a copy", "leave out one of the two arguments"
@@ -83,6 +86,7 @@ class ToNumpyOptions:
             casting=choose("casting", casting, CASTINGS),
             order=choose("order", order, ORDERS),
             stream=stream,
+            pinned=_check_pinned(pinned),
         )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorferry import _torch
 from tensorferry._convert import destination as _destination
+from tensorferry._convert.known_dtype import as_known_dtype
 from tensorferry._convert.options import FromNumpyOptions, choose
 from tensorferry._convert.take import take
-from tensorferry._convert.to_numpy import as_known_dtype
 from tensorferry._dtypes import NATIVE, resolve
 from tensorferry._errors import (
     ArgumentError,
@@ -28,6 +28,8 @@ from tensorferry._torch.autograd import may_have_tangents, part_in_autograd
 
 __all__ = ["stack"]
 
+_Read = Callable[[], core.Batch]  # reads what lies on devices, once nothing can be refused any more
+
 
 def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """See :func:`tensorferry.stack`."""
@@ -41,44 +43,55 @@ def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, devi
     wanted = resolve(dtype)
     if wanted == "bits":
         raise ArgumentError('stack(dtype="bits")', "bits of several dtypes do not mix", "stack views of the bits")
-    batch = _take_all(items, to, wanted, into_tensor=_torch.is_tensor(out))
+    items = _listed(items)
+    if to == "torch":
+        _torch.require('stack(to="torch")')
+    into_torch = to == "torch" or _torch.is_tensor(out)
+    on_devices: list[int] = []
+    batch = _take_all(items, wanted, into_torch, on_devices)
+
+    def read() -> core.Batch:
+        return _take_all(items, wanted, into_torch, None) if on_devices else batch
+
     _require_one_shape(batch)
     shape = (len(batch), *batch.shape)
     if out is not None:
-        return _fill_given(out, batch, shape, wanted, dtype)
+        return _fill_given(out, batch, read, shape, wanted, dtype)
     target = _common_dtype(batch) if wanted == "keep" else _choice(batch, wanted)
     _require_castable(batch, target)
     if to == "numpy":
-        return _filled_array(batch, target, shape)[0]
+        return _filled_array(read, target, shape)[0]
     _require_unpacked(target)
     torch_make.torch_dtype(target)
     options = FromNumpyOptions.parse(device, None, "same_kind", None, "copy", False)
     torch_make.require_finishable(target, options)
     # Over an array, whose memory is warm where torch's would be new.
-    _, filled = _filled_array(batch, target, shape)
+    _, filled = _filled_array(read, target, shape)
     with _torch.outside_of_modes():
         return torch_make.finished(torch_make.share(filled, target), options)
 
 
-def _take_all(items: Any, to: str, wanted: str, *, into_tensor: bool) -> core.Batch:
+def _listed(items: Any) -> list[Any]:
     if not isinstance(items, Sequence) or isinstance(items, (str, bytes)):
         raise ArgumentError(f"stack() of a {type(items).__name__}", "it is no sequence", "pass a list of tensors")
-    items = list(items)  # reading an item may run code that changes the sequence
-    if not items:
+    listed = list(items)  # reading an item may run code that changes the sequence
+    if not listed:
         raise LayoutError("stack() of no items", "the shape of the result is not known", "pass at least one tensor")
-    if to == "torch":
-        _torch.require('stack(to="torch")')
-    into_torch = to == "torch" or into_tensor
+    return listed
+
+
+def _take_all(items: list[Any], wanted: str, into_torch: bool, on_devices: list[int] | None) -> core.Batch:
+    """Take all items; with a list for them, those on devices are only described, and noted there."""
 
     def take_one(i: int, item: Any) -> core.Source:
-        return _take_one(i, item, wanted, into_torch=into_torch)
+        return _take_one(i, item, wanted, into_torch, on_devices)
 
     if into_torch and may_have_tangents():  # the native layer does not ask
         return core.batch([take_one(i, item) for i, item in enumerate(items)], lambda _, source: source, False)
     return core.batch(items, take_one, into_torch)
 
 
-def _take_one(i: int, item: Any, wanted: str, *, into_torch: bool) -> core.Source:
+def _take_one(i: int, item: Any, wanted: str, into_torch: bool, on_devices: list[int] | None) -> core.Source:
     part = part_in_autograd(item) if into_torch and _torch.is_tensor(item) else ""
     if part:
         raise AutogradError(
@@ -89,7 +102,9 @@ def _take_one(i: int, item: Any, wanted: str, *, into_torch: bool) -> core.Sourc
     if isinstance(item, np.ma.MaskedArray):
         raise DTypeError(f"item {i}, a masked array", "the mask would be lost", "fill it first: x.filled(value)")
     try:
-        taken = take(item)
+        taken = take(item, move=on_devices is None)
+        if on_devices is not None and taken.is_described:
+            on_devices.append(i)
         if taken.source is not None:
             return taken.source
         assert taken.array is not None
@@ -147,14 +162,15 @@ def _require_unpacked(target: str) -> None:
         )
 
 
-def _filled_array(batch: core.Batch, target: str, shape: tuple[int, ...]) -> tuple[Any, core.Source]:
+def _filled_array(read: _Read, target: str, shape: tuple[int, ...]) -> tuple[Any, core.Source]:
+    batch = read()
     result = core.empty_array(target.removesuffix("_x2"), shape)  # arrays hold one value a byte
     destination = core.Source.from_array(result)
     batch.fill(destination)
     return result, destination
 
 
-def _fill_given(out: Any, batch: core.Batch, shape: tuple[int, ...], wanted: str, dtype: Any) -> Any:
+def _fill_given(out: Any, batch: core.Batch, read: _Read, shape: tuple[int, ...], wanted: str, dtype: Any) -> Any:
     if _torch.is_tensor(out):
         taken = take(out, move=False)
         if part_in_autograd(out) or taken.moved_from is not None or taken.tensor is None:
@@ -181,7 +197,7 @@ def _fill_given(out: Any, batch: core.Batch, shape: tuple[int, ...], wanted: str
     _require_castable(batch, destination.dtype)
     for i in batch.near(destination):
         _destination.refuse_overlap(destination, batch[i])
-    batch.fill(destination)
+    read().fill(destination)
     if _torch.is_tensor(out):
         import torch
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import array
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorferry import _torch
 from tensorferry._errors import DeviceError, DTypeError, FerryError, LayoutError
 from tensorferry._native import core
+
+if TYPE_CHECKING:
+    from tensorferry._device.on_device import OnDevice
 
 __all__ = ["Taken", "is_array_like", "is_producer", "refuse_array", "take", "take_array"]
 
@@ -19,6 +22,7 @@ _PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "
 
 # DLPack device types whose memory the host can read: CPU, pinned CUDA host, pinned ROCm host.
 _HOST_DEVICES = (1, 3, 11)
+_CUDA = 2
 
 
 @dataclass
@@ -33,21 +37,22 @@ class Taken:
         The array itself when one was given.
     tensor : _torch.TensorSource or None
         What is known besides when a torch tensor was given.
+    on_device : OnDevice or None
+        How the driver gets at the values, while the source is only described.
+    moved_from : str or None
+        The device that the values have to be copied from, or were.
     """
 
     source: core.Source | None
     array: np.ndarray[Any, Any] | None = None
     tensor: _torch.TensorSource | None = None
+    on_device: OnDevice | None = None
+    moved_from: str | None = None
 
     @property
     def is_described(self) -> bool:
         """Is there only a description, because reading would copy and was not asked for?"""
-        return self.tensor is not None and self.tensor.is_described
-
-    @property
-    def moved_from(self) -> str | None:
-        """The device that the values had to be copied from."""
-        return self.tensor.moved_from if self.tensor is not None else None
+        return self.on_device is not None or (self.tensor is not None and self.tensor.is_described)
 
 
 def is_array_like(x: object) -> bool:
@@ -79,15 +84,11 @@ def take(x: Any, *, move: bool = True, read: bool = True) -> Taken:
     if _torch.is_tensor(x):
         return _take_tensor(x, move, read)
     if core.reads_through_exchange_table(type(x)):
-        return Taken(_take_exchanged(x))
+        return _take_exchanged(x, move)
     if hasattr(type(x), "__dlpack__"):
-        return Taken(_take_producer(x))
+        return _take_producer(x, move)
     if hasattr(type(x), "__cuda_array_interface__"):
-        raise DeviceError(
-            f"a {type(x).__name__} on a CUDA device",
-            "its memory cannot be read from the host",
-            "copy it to the host with its own library, or make a torch tensor of it: torch.as_tensor(x, device='cuda')",
-        )
+        return _arriving(_on_device(x, "ArrayOnDevice", move), move)
     if isinstance(x, (np.generic, bytes, *_BUFFERS)) or is_array_like(x):
         shared = np.asarray(memoryview(x) if isinstance(x, (bytes, *_BUFFERS)) else x)
         taken = take_array(shared)
@@ -111,36 +112,69 @@ def take_array(x: np.ndarray[Any, Any]) -> Taken:
 
 def _take_tensor(x: Any, move: bool, read: bool) -> Taken:
     if _torch.exports_itself(x):
-        return Taken(_take_producer(x))
+        return _take_producer(x, move)
     taken = _torch.take(x, move=move, read=read)
-    return Taken(taken.source, tensor=taken)
+    return Taken(taken.source, tensor=taken, on_device=taken.on_device, moved_from=taken.moved_from)
 
 
-def _take_exchanged(x: Any) -> core.Source:
+def _take_exchanged(x: Any, move: bool) -> Taken:
     """Read a producer through the C exchange table of its type."""
     try:
-        return core.Source.from_exchange(x)
+        return Taken(core.Source.from_exchange(x))
+    except DeviceError:
+        if _device_type_of(x) not in (None, _CUDA):
+            raise
+        return _arriving(_on_device(x, "ProducerOnDevice", move, through_table=True), move)
     except FerryError:
         raise
     except Exception as error:
         raise _refused_by_producer(f"a {type(x).__name__} with a DLPack exchange table", error) from error
 
 
-def _take_producer(x: Any) -> core.Source:
+def _device_type_of(x: Any) -> int | None:
+    return int(x.__dlpack_device__()[0]) if hasattr(type(x), "__dlpack_device__") else None
+
+
+def _take_producer(x: Any, move: bool) -> Taken:
     """Read a producer through ``__dlpack__``, asking for the newest form first and for less when it is refused."""
     given = f"a {type(x).__name__} with __dlpack__"
     try:
-        device = int(x.__dlpack_device__()[0]) if hasattr(type(x), "__dlpack_device__") else 1
+        device = _device_type_of(x) or 1
         capsule = _request_capsule(x) if device in _HOST_DEVICES else None
     except Exception as error:
         raise _refused_by_producer(given, error) from error
+    if device == _CUDA:
+        return _arriving(_on_device(x, "ProducerOnDevice", move, through_table=False), move)
     if device not in _HOST_DEVICES:
         raise DeviceError(
             f"{given} on device type {device}",
             "its memory cannot be read from the host",
             "copy it to the host with its own library, or hand over a torch tensor",
         )
-    return core.Source.from_capsule(capsule)
+    return Taken(core.Source.from_capsule(capsule))
+
+
+def _on_device(x: Any, kind: str, move: bool, **arguments: Any) -> OnDevice:
+    """Describe what another library has on a CUDA device."""
+    from tensorferry._device import driven, on_device
+
+    given = f"a {type(x).__name__} on a CUDA device"
+    driven.require_driver(given, initialise=move)
+    try:
+        described: OnDevice = getattr(on_device, kind)(x, **arguments)
+    except FerryError:
+        raise
+    except Exception as error:
+        raise _refused_by_producer(given, error) from error
+    return described
+
+
+def _arriving(on_device: OnDevice, move: bool) -> Taken:
+    if not move:
+        return Taken(on_device.described(host_waits=True), on_device=on_device, moved_from=on_device.name)
+    from tensorferry._device.reception import received
+
+    return Taken(received(on_device), moved_from=on_device.name)
 
 
 def _refused_by_producer(given: str, error: Exception) -> LayoutError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,235 +11,172 @@ import numpy as np
 from tensorferry import _torch
 from tensorferry._convert import destination as _destination
 from tensorferry._convert.options import ToNumpyOptions
-from tensorferry._convert.take import Taken, is_array_like, refuse_array, take
-from tensorferry._dtypes import CHOICES, NATIVE, for_leaf, resolve
-from tensorferry._errors import CopyRequiredError, DTypeError, PrecisionLossError, StreamError
+from tensorferry._convert.prepare import Prepared, prepare
+from tensorferry._convert.take import Taken, is_array_like, take
+from tensorferry._device.reception import Reception
+from tensorferry._dtypes import NATIVE
 from tensorferry._native import core
 from tensorferry._nest import is_nest, map_leaves, visit_leaves
+from tensorferry._plan.arrival import after_enqueuing
+from tensorferry._plan.plan import Plan
 
-__all__ = ["Prepared", "carry_out", "convert", "convert_leaf", "prepare"]
+__all__ = ["Begun", "Planner", "begin", "carry_out", "convert", "convert_leaf"]
+
+
+# Tells what will happen to a leaf that was decided on, given its destination.
+Planner = Callable[[Prepared, Any], Plan]
 
 
 @dataclass
-class Prepared:
-    """A conversion that was decided on and not yet carried out.
+class Begun:
+    """A conversion whose copies from devices are enqueued.
 
     Attributes
     ----------
-    taken : Taken
-        The source.
-    decision : _core.Decision or None
-        What the native layer will do; None when the array is kept or NumPy copies it.
-    kept : bool
-        The caller's own array is returned.
+    finish : callable
+        Makes the result, once the copies were waited for.
+    planned : list of (str, Plan or None)
+        The plan of each leaf by its place, where a planner was given; None for what is no array.
     """
 
-    taken: Taken
-    decision: core.Decision | None
-    kept: bool = False
+    finish: Callable[[], Any]
+    planned: list[tuple[str, Plan | None]]
 
 
 def convert(x: Any, copy: Any, dtype: Any, casting: Any, order: Any, out: Any, stream: Any, pinned: Any) -> Any:
     """``to_numpy`` with every argument given; see there."""
     options = ToNumpyOptions.parse(copy, dtype, casting, order, out, stream, pinned)
-    if not is_nest(x):
-        return carry_out(_prepare_to_read(x, options, out), options, out)
+    reception = Reception(options.stream, options.pinned)
+    begun = begin(x, options, out, reception)
+    reception.wait()
+    return begun.finish()
 
+
+def begin(x: Any, options: ToNumpyOptions, out: Any, reception: Reception, planner: Planner | None = None) -> Begun:
+    """Check everything, then enqueue what lies on devices.
+
+    With a planner the result is for later: what is in host memory is converted at once, with its values of now.
+    """
+
+    def start(prepared: Prepared, destination: Any) -> Plan | None:
+        made = None if planner is None else planner(prepared, destination)
+        if prepared.taken.on_device is not None:
+            before, nbytes = reception.snapshots, prepared.taken.on_device.nbytes
+            _receive(prepared, reception, destination)
+            made = made and after_enqueuing(made, nbytes, snapshot=reception.snapshots > before)
+        elif planner is not None:
+            prepared.result = carry_out(prepared, options, destination)
+        return made
+
+    if is_nest(x):
+        return _begin_nest(x, options, out, start, reception)
+    prepared = _prepare_to_read(x, options, out)
+    reception.look_for_captures([prepared.taken.on_device])
+    made = start(prepared, out)
+    return Begun(lambda: carry_out(prepared, options, out), [("", made)])
+
+
+def _begin_nest(
+    x: Any, options: ToNumpyOptions, out: Any, start: Callable[[Prepared, Any], Plan | None], reception: Reception
+) -> Begun:
+    """Begin with every leaf, after all were checked."""
+    others = () if out is None else (out,)
+    leaves: list[Prepared | None] = []
+    pairs: list[tuple[Any, core.Source | None]] = []
+
+    unread: list[tuple[int, Any, Any]] = []  # what torch copies from a device, once every destination was checked
+
+    def check(node: Any, destination: Any = None) -> None:
+        prepared = None
+        if is_array_like(node) and out is None:
+            prepared = _prepare_to_read(node, options, in_nest=True)
+        elif is_array_like(node):
+            prepared = prepare(take(node, move=False), options, destination, in_nest=True)
+            if prepared.taken.is_described and prepared.taken.on_device is None:
+                unread.append((len(leaves), node, destination))
+        leaves.append(prepared)
+        if prepared is not None:
+            pairs.append((destination, prepared.taken.source))
+
+    visit_leaves(check, x, *others)
     if out is not None:
-        return _fill(x, options, out)
+        _destination.require_separate(pairs)
+    reception.look_for_captures([prepared.taken.on_device for prepared in leaves if prepared is not None])
+    for i, node, destination in unread:
+        leaves[i] = prepare(take(node), options, destination, in_nest=True)
 
-    def leaf(node: Any) -> Any:
-        if not is_array_like(node):
-            return node
-        return carry_out(_prepare_to_read(node, options, in_nest=True), options, None)
+    def in_turn(do: Callable[[Prepared, Any], Any], *, keep: bool) -> Callable[..., Any]:
+        following = iter(leaves)  # every walk meets the same leaves in the same order
 
-    return map_leaves(leaf, x)
+        def leaf(node: Any, destination: Any = None) -> Any:
+            prepared = next(following)
+            if prepared is None:
+                return node if keep else None
+            return do(prepared, destination)
+
+        return leaf
+
+    def finish(prepared: Prepared, destination: Any) -> Any:
+        return carry_out(prepared, options, destination)
+
+    planned = visit_leaves(in_turn(start, keep=False), x, *others)
+    return Begun(lambda: map_leaves(in_turn(finish, keep=True), x, *others), planned)
+
+
+def _receive(prepared: Prepared, reception: Reception, out: Any) -> None:
+    """Enqueue the copy of what lies on a device, into the destination itself where nothing is left to do then."""
+    taken, decision = prepared.taken, prepared.decision
+    assert taken.on_device is not None
+    assert taken.source is not None
+    assert decision is not None
+    if reception.graph is not None:
+        reception.graph.add(taken.on_device, out)
+        prepared.delivered, prepared.taken = True, Taken(None, moved_from=taken.moved_from)
+        return
+    marked = taken.source.conjugated or taken.source.negated
+    fits = out is not None and not (decision.checks_values or marked)
+    arrived = reception.enqueue(taken.on_device, core.Source.from_array(out) if fits else None)
+    prepared.delivered = arrived is None
+    prepared.taken = Taken(arrived, moved_from=taken.moved_from)  # lets go of the tensor
 
 
 def _prepare_to_read(x: Any, options: ToNumpyOptions, out: Any = None, *, in_nest: bool = False) -> Prepared:
     """Decide, and only then copy what has to be copied to be read: a refusal never waits for a device."""
     prepared = prepare(take(x, move=False), options, out, in_nest=in_nest)
-    if not prepared.taken.is_described:
+    if not prepared.taken.is_described or prepared.taken.on_device is not None:
         return prepared
     del prepared  # its alias would count as another holder of the storage
     return prepare(take(x), options, out, in_nest=in_nest)
 
 
-def _fill(x: Any, options: ToNumpyOptions, out: Any) -> Any:
-    """Fill a nest of destinations; every leaf is checked before the first is written."""
-    pairs: list[tuple[Any, core.Source | None]] = []
-
-    def check(node: Any, destination: Any) -> Prepared | None:
-        if not is_array_like(node):
-            return None
-        prepared = _prepare_to_read(node, options, destination, in_nest=True)
-        pairs.append((destination, prepared.taken.source))
-        return prepared
-
-    checked = iter(visit_leaves(check, x, out))
-    _destination.require_separate(pairs)
-
-    def leaf(node: Any, destination: Any) -> Any:
-        _, prepared = next(checked)
-        return node if prepared is None else carry_out(prepared, options, destination)
-
-    return map_leaves(leaf, x, out)
-
-
 def convert_leaf(x: Any, copy: Any, order: str) -> Any:
-    """Convert one leaf of a nest that the native walk does not know; what is no array passes through."""
+    """Convert one leaf of a nest that the native walk does not know; what is no array passes through.
+
+    NotImplemented for what lies on a device: a nest with such leaves is converted as a whole, with one wait.
+    """
     if not is_array_like(x):
         return x
     options = ToNumpyOptions.parse(copy, None, "same_kind", order, None, None, "auto")
-    return carry_out(_prepare_to_read(x, options, in_nest=True), options, None)
-
-
-def prepare(taken: Taken, options: ToNumpyOptions, out: Any = None, *, in_nest: bool = False) -> Prepared:
-    """Decide what happens to one tensor. ``plan`` and the conversion both come through here."""
-    _refuse_stream(taken, options)
-    if taken.array is not None:
-        kept = _prepare_array(taken, taken.array, options, in_nest=in_nest) if out is None else None
-        if kept is not None:
-            return kept
-        _refuse_mask(taken.array)
-    source = taken.source
-    if source is None:
-        assert taken.array is not None
-        source = _through_numpy(taken.array, options)
-        taken = Taken(source)
-    if taken.moved_from is not None and options.copy == "never":
-        raise CopyRequiredError(
-            f"{source.summary()} on device {taken.moved_from}, copy=False",
-            "the host cannot share that device's memory",
-            "pass copy=None, or move the tensor first: x.cpu()",
-        )
-    wanted = for_leaf(options.dtype, source.dtype, in_nest=in_nest)
-    if wanted == "float4_e2m1fn_x2":
-        wanted = "float4_e2m1fn"  # arrays hold one value a byte
-    if out is not None:
-        wanted = _destination.agreed_dtype(out, wanted, options.dtype)
-    decision = core.decide(
-        source,
-        target="numpy",
-        copy=options.copy,
-        dtype=wanted,
-        casting=options.casting,
-        order="K" if out is not None else options.order,
-        into_destination=out is not None,
-        lazy_possible=options.copy == "lazy" and taken.tensor is not None and _torch.lazy_clone_is_safe(taken.tensor),
-        private_memory=taken.moved_from is not None,
-    )
-    if out is not None:
-        _destination.require_fit(out, source, decision)
-    return Prepared(taken, decision)
-
-
-def _refuse_stream(taken: Taken, options: ToNumpyOptions) -> None:
-    if options.stream is None or taken.moved_from is not None:
-        return
-    raise StreamError(
-        f"stream={options.stream!r} for a tensor in host memory",
-        "no stream works on host memory",
-        "leave stream out, or wait for the stream before the call",
-    )
-
-
-def _prepare_array(taken: Taken, x: np.ndarray[Any, Any], options: ToNumpyOptions, *, in_nest: bool) -> Prepared | None:
-    """Keep the caller's own array when nothing has to change; let NumPy copy what only NumPy knows."""
-    if taken.source is None:
-        wanted = "keep" if isinstance(options.dtype, Mapping) else resolve(options.dtype)
-        counts = wanted == "int64" and x.dtype.kind in "mM"
-        same_dtype = wanted in ("keep", "numpy") or (in_nest and x.dtype.kind not in "fc" and not counts)
-    else:
-        wanted = for_leaf(options.dtype, taken.source.dtype, in_nest=in_nest)
-        native = bool(NATIVE[taken.source.dtype]["numpy_native"])
-        fits = wanted == taken.source.dtype or (wanted == "numpy" and native)
-        same_dtype = wanted == "keep" or (fits and not taken.source.byte_swapped)
-    in_order = {"C": x.flags.c_contiguous, "F": x.flags.f_contiguous}.get(options.order, True)
-    if same_dtype and in_order and options.copy in ("if_needed", "never"):
-        return Prepared(taken, None, kept=True)
-    _refuse_mask(x)
-    if taken.source is None and same_dtype:
-        if options.copy == "never":
-            raise CopyRequiredError(
-                f"a {x.shape} {x.dtype} array, order={options.order!r}, copy=False",
-                "the memory order asked for is not the array's",
-                "pass copy=None to copy only when needed",
-            )
-        return Prepared(taken, None)
-    return None
-
-
-def _refuse_mask(x: np.ndarray[Any, Any]) -> None:
-    if isinstance(x, np.ma.MaskedArray):
-        raise DTypeError(
-            f"a masked {x.shape} {x.dtype} array",
-            "a conversion would drop the mask",
-            "fill it first: x.filled(value)",
-        )
-
-
-def _through_numpy(x: np.ndarray[Any, Any], options: ToNumpyOptions) -> core.Source:
-    """Convert dates (as counts) and extended precision to what was asked for; refuse the rest."""
-    wanted = "keep" if isinstance(options.dtype, Mapping) else resolve(options.dtype)
-    return as_known_dtype(x, wanted, options.casting, "an array of numbers")
-
-
-def as_known_dtype(x: np.ndarray[Any, Any], wanted: str, casting: str, what: str) -> core.Source:
-    """Read an array whose dtype only NumPy has, given consent by a ``dtype=``.
-
-    Raises
-    ------
-    DTypeError
-        Without that consent, and for what `what` can never hold.
-    PrecisionLossError
-        Under "same_value", when extended precision does not survive.
-    """
-    if x.dtype.kind in "mM" and wanted == "int64":
-        return core.Source.from_array(x.view(np.dtype("i8").newbyteorder(x.dtype.byteorder)))
-    if x.dtype.kind in "fc" and wanted not in CHOICES and casting in ("same_value", "unsafe", "same_kind"):
-        return _narrowed(x, wanted, casting, what)
-    raise refuse_array(x, what)
-
-
-def _narrowed(x: np.ndarray[Any, Any], wanted: str, casting: str, what: str) -> core.Source:
-    """Round extended precision once: straight to what was asked for, or to double where that loses nothing."""
-    kind = x.dtype.kind
-    direct = wanted in (("complex64", "complex128") if kind == "c" else ("float16", "float32", "float64"))
-    target = np.dtype(wanted if direct else "complex128" if kind == "c" else "float64")
-    with np.errstate(all="ignore"):
-        narrowed = x.astype(target)
-    survived = (narrowed == x) | ((narrowed != narrowed) & (x != x))
-    if casting == "same_value" and not np.all(survived):
-        index = tuple(int(i) for i in np.argwhere(~survived)[0])
-        error = PrecisionLossError(
-            f'a {x.shape} {x.dtype} array, casting="same_value"',
-            f"the value at index {index} is not a value of {target}",
-            'choose a wider dtype, or pass casting="unsafe" to accept the change',
-        )
-        error.index = index
-        raise error
-    if not direct and not np.all(survived):
-        raise DTypeError(
-            f"a {x.shape} {x.dtype} array, dtype={wanted}",
-            f"it would be rounded twice, through {target}, since {what} has no extended precision",
-            f"round it yourself: x.astype({target})",
-        )
-    return core.Source.from_array(narrowed)
+    prepared = _prepare_to_read(x, options)
+    return NotImplemented if prepared.taken.on_device is not None else carry_out(prepared, options, None)
 
 
 def carry_out(prepared: Prepared, options: ToNumpyOptions, out: Any) -> Any:
     """Do what was decided."""
+    if prepared.result is not None:
+        return prepared.result
     taken, decision = prepared.taken, prepared.decision
     if decision is None:
         x = taken.array
         assert x is not None
         return x if prepared.kept else _numpy_copy(x, options)
+    if prepared.delivered:
+        return out
     source = taken.source
     assert source is not None
     if not NATIVE[decision.result_dtype]["numpy_native"] and out is None and options.dtype is None:
         core.warn_about_extension(decision.result_dtype)
-    if taken.tensor is not None and decision.path != "copy":
+    if taken.tensor is not None and taken.moved_from is None and decision.path != "copy":
         keep = _torch.keep_present_values if decision.path == "lazy" else _torch.keep_storage
         source = keep(taken.tensor, source)
     return core.execute(source, decision, out)

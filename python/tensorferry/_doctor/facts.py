@@ -6,12 +6,9 @@ No device is initialised on the way: only what torch was built for and what the 
 from __future__ import annotations
 
 import array
-import ctypes.util
-import glob
 import importlib.util
 import os
 import platform
-import sys
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
@@ -19,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from tensorferry import _torch
+from tensorferry._device.driven import drives_torch
 from tensorferry._doctor.checks import Check, convert_both_ways
+from tensorferry._doctor.devices import Device, devices
 from tensorferry._errors import MissingDependencyError
 from tensorferry._memory.pool import PoolStats, pool_stats
 from tensorferry._native import core
@@ -27,25 +26,6 @@ from tensorferry._plan.plan import Plan
 from tensorferry._plan.planning import plan
 
 __all__ = ["Check", "Device", "Engine", "Facts", "Finding", "Path", "Remedy", "devices", "examine"]
-
-
-@dataclass(frozen=True)
-class Device:
-    """A kind of device.
-
-    Attributes
-    ----------
-    name : str
-        As torch calls it.
-    built : str
-        What torch was built for; "" when it was built without.
-    seen : str
-        What of it the system shows; "" when nothing.
-    """
-
-    name: str
-    built: str
-    seen: str
 
 
 @dataclass(frozen=True)
@@ -213,35 +193,6 @@ def _exchange(torch: Any) -> tuple[bool, str]:
     return False, f"torch {torch.__version__} has an exchange table of a version that is not known here"
 
 
-def devices(torch: Any) -> list[Device]:
-    """Return the kinds of devices that torch or the system shows, without initialising any.
-
-    Parameters
-    ----------
-    torch : module or None
-        None when torch is not installed.
-    """
-    version = getattr(torch, "version", None)
-    mps = getattr(getattr(torch, "backends", None), "mps", None)
-
-    def built(name: str) -> str:
-        number = getattr(version, name, None)
-        return f"{name} {number}" if number else ""
-
-    nvidia = [*sorted(glob.glob("/dev/nvidia[0-9]*")), *filter(None, [ctypes.util.find_library("cuda")])]
-    return [
-        Device("cpu", "" if torch is None else "always", f"{os.cpu_count()} cores"),
-        Device("cuda", built("cuda"), ", ".join(nvidia)),
-        Device("cuda (ROCm)", built("hip"), "/dev/kfd" if os.path.exists("/dev/kfd") else ""),
-        Device("mps", "mps" if mps is not None and mps.is_built() else "", "Apple" if _is_apple_silicon() else ""),
-        Device("xpu", built("xpu"), ", ".join(sorted(glob.glob("/dev/dri/renderD*")))),
-    ]
-
-
-def _is_apple_silicon() -> bool:
-    return sys.platform == "darwin" and platform.machine() == "arm64"
-
-
 def _paths(torch: Any) -> list[Path]:
     """Ask ``plan`` about one example of each kind."""
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -260,10 +211,15 @@ def _paths(torch: Any) -> list[Path]:
         _path("from_numpy(read-only array)", plan(frozen, to="torch")),
         _path("from_numpy(array[::-1])", plan(a[::-1], to="torch")),
     ]
-    reason = "through torch's blocking .cpu()"
-    found.append(Path("to_numpy(cuda, mps, xpu tensor)", "fallback", 1, ("the device",), reason))
-    reason = "through torch's blocking .to()"
-    found.append(Path('from_numpy(a, device="cuda")', "fallback", 1, ("the device",), reason))
+    waits = ("the device",)
+    through_torch = "through torch, blocking"
+    if drives_torch("cuda"):
+        found.append(Path("to_numpy(cuda tensor)", "dma", 1, waits, "by the driver, into pinned memory"))
+        found.append(Path('from_numpy(a, device="cuda")', "ring", 2, (), "by the driver, through pinned memory"))
+        found.append(Path("to_numpy(mps, xpu tensor)", "fallback", 1, waits, through_torch))
+    else:
+        found.append(Path("to_numpy(cuda, mps, xpu tensor)", "fallback", 1, waits, through_torch))
+        found.append(Path('from_numpy(a, device="cuda")', "fallback", 1, waits, through_torch))
     return found
 
 

@@ -13,6 +13,7 @@ from tensorferry._inspect.describe_array import describe_array
 from tensorferry._inspect.describe_producers import describe_convertible, describe_producer
 from tensorferry._inspect.description import Description
 from tensorferry._inspect.description_nest import NestDescription
+from tensorferry._inspect.pages import with_pinned_facts
 from tensorferry._nest import is_nest, labelled_leaves, open_node
 from tensorferry._torch import facts as torch_facts
 
@@ -50,6 +51,10 @@ def _is_described(x: Any) -> bool:
 
 
 def _describe_leaf(x: Any) -> Description:
+    return with_pinned_facts(_describe_without_pages(x))
+
+
+def _describe_without_pages(x: Any) -> Description:
     if _torch.is_tensor(x):
         return torch_facts.describe_tensor(x)
     if isinstance(x, np.ndarray):

@@ -56,4 +56,6 @@ def _owner_of(x: np.ndarray[Any, Any]) -> str:
         return f"memory map of {getattr(root, 'filename', None) or 'a file'}"
     if isinstance(owner, core.ReadOnlyView):
         return "view of a torch tensor's storage, made by tensorferry"
+    if type(owner).__name__ == "PyCapsule" and '"tensorferry.' in repr(owner):
+        return "memory that tensorferry has lent"
     return f"memory of a {type(owner).__name__} object"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from tensorferry._errors import FerryError
 from tensorferry._inspect.describe_array import describe_array
 from tensorferry._inspect.description import Description
 from tensorferry._inspect.layout_facts import of_source
+
+if TYPE_CHECKING:
+    from tensorferry._device.on_device import OnDevice
 
 __all__ = ["describe_convertible", "describe_producer", "dlpack_device"]
 
@@ -52,7 +55,7 @@ def describe_producer(x: Any) -> Description:
     except Exception:  # whatever foreign code raises: the description says the rest
         device, pinned = "unknown", False
     try:
-        source = take(x).source
+        taken = take(x, move=False)
     except FerryError as error:
         shape = getattr(x, "shape", None)
         known = isinstance(shape, tuple) and all(isinstance(extent, int) for extent in shape)
@@ -66,6 +69,9 @@ def describe_producer(x: Any) -> Description:
             pinned=pinned,
             note=str(error),
         )
+    if taken.on_device is not None:
+        return _of_device(kind, class_name, taken.on_device)
+    source = taken.source
     assert source is not None  # a producer is read natively or refused
     return Description(
         kind,
@@ -82,6 +88,24 @@ def describe_producer(x: Any) -> Description:
     )
 
 
+def _of_device(kind: str, class_name: str, on_device: OnDevice) -> Description:
+    """Describe what lies on a CUDA device; nothing is asked of the device."""
+    lying = on_device.lying
+    itemsize = int(NATIVE[lying.dtype]["itemsize"])
+    return Description(
+        kind,
+        class_name,
+        lying.dtype,
+        lying.shape,
+        on_device.name,
+        byte_order=sys.byteorder if itemsize > 1 else None,
+        aligned=all(step % itemsize == 0 for step in (on_device.address, *lying.strides)),
+        writable=not on_device.read_only,
+        base=f"memory of a {class_name}",
+        **of_source(lying, on_device.address),
+    )
+
+
 def describe_convertible(x: Any) -> Description:
     """Describe what shows its memory as a buffer, or gives an array on demand."""
     values: dict[str, Any] = {"class_name": type(x).__name__, "is_view": None}
@@ -89,9 +113,11 @@ def describe_convertible(x: Any) -> Description:
         interface = x.__cuda_array_interface__
         dtype = np.dtype(interface["typestr"]).name
         try:
-            take(x)
+            on_device = take(x, move=False).on_device
         except FerryError as error:
-            note = str(error)
+            on_device, note = None, str(error)
+        if on_device is not None:
+            return _of_device("array protocol", values["class_name"], on_device)
         return Description("array protocol", values["class_name"], dtype, tuple(interface["shape"]), "cuda", note=note)
     if isinstance(x, np.generic):
         values |= {"kind": "NumPy scalar", "addresses": None, "writable": False, "base": "holds its own value"}

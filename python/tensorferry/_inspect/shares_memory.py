@@ -38,7 +38,10 @@ def _region(x: Any) -> Region:
         return Region("cpu", _address(x), x.shape, x.strides, x.itemsize, x)
     if hasattr(type(x), "__cuda_array_interface__"):
         return _region_of_cuda_array(x.__cuda_array_interface__)
-    source = take(x).source
+    taken = take(x, move=False)
+    if taken.on_device is not None:
+        return region_of_source(taken.on_device.lying, space="cuda", address=taken.on_device.address)
+    source = taken.source
     if source is None:  # a buffer of a dtype that only NumPy has
         array = np.asarray(x)
         return Region("cpu", _address(array), array.shape, array.strides, array.itemsize, array)

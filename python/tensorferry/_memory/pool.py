@@ -1,16 +1,16 @@
-"""The pool of host memory: its figures, its limit, and giving back what is idle."""
+"""The pools of host memory: their figures, and giving back what is idle."""
 
 from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from tensorferry._errors import ArgumentError
+from tensorferry._memory.pinned_stats import PinnedPoolStats, stats_of
 from tensorferry._native import core
 
-__all__ = ["PoolStats", "RestoredOptions", "options", "pool_stats", "trim"]
+__all__ = ["PoolStats", "as_nbytes", "pool_stats", "trim"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class PoolStats:
         Number of copies that got new memory from the system.
     trims : int
         Number of blocks that went back to the system, for the limit or for ``trim``.
+    pinned : PinnedPoolStats or None
+        The pool of pinned memory that results from CUDA devices and ``empty_pinned`` share; None before its first use.
     """
 
     in_use_nbytes: int
@@ -52,41 +54,22 @@ class PoolStats:
     hits: int
     misses: int
     trims: int
+    pinned: PinnedPoolStats | None = None
 
 
 def pool_stats() -> PoolStats:
     """See :func:`tensorferry.pool_stats`."""
-    return PoolStats(**core.pool_stats())
+    return PoolStats(**core.pool_stats(), pinned=stats_of(core.PinnedPool.of_results()))
 
 
 def trim(nbytes: Any = 0) -> int:
     """See :func:`tensorferry.trim`."""
-    return core.trim_pool(_size("nbytes", nbytes))
+    kept = as_nbytes("nbytes", nbytes)
+    return core.trim_pool(kept) + core.PinnedPool.of_results().trim(kept)
 
 
-class RestoredOptions:
-    """Brings back, at the end of a ``with`` block, the options that held before."""
-
-    def __init__(self, host_pool_nbytes: int | None) -> None:
-        self._before = None if host_pool_nbytes is None else core.set_pool_limit(host_pool_nbytes)
-
-    def __enter__(self) -> None:
-        """The options hold already."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Set the options that held before."""
-        if self._before is not None:
-            core.set_pool_limit(self._before)
-
-
-def options(*, host_pool_nbytes: Any = None) -> RestoredOptions:
-    """See :func:`tensorferry.options`."""
-    return RestoredOptions(None if host_pool_nbytes is None else _size("host_pool_nbytes", host_pool_nbytes))
-
-
-def _size(name: str, value: Any) -> int:
+def as_nbytes(name: str, value: Any) -> int:
+    """Return an argument that is a number of bytes as an int, or raise ArgumentError."""
     try:
         nbytes = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:

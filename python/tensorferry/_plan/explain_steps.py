@@ -13,6 +13,7 @@ from tensorferry import _torch
 from tensorferry._dtypes import NATIVE, TORCH
 from tensorferry._inspect.describe_producers import dlpack_device
 from tensorferry._plan.plan import Plan
+from tensorferry._torch import fallback
 
 __all__ = ["Case", "Step", "walk"]
 
@@ -96,15 +97,25 @@ def _device(case: Case) -> Step:
     name = str(case.x.device) if case.is_tensor else _producer_device(case.x)
     if name == "cpu":
         device = case.arguments.get("device")
-        if case.made is not None and case.made.path == "fallback":
-            return Step(question, "yes", f"The result is copied to {device} at last; the call waits for that device.")
+        if device is not None and case.made is not None and case.made.path == "fallback":
+            why = _sentence(fallback.reason(device))
+            return Step(
+                question, "yes", f"The result is copied to {device} at last; the call waits for that device. {why}"
+            )
         return Step(question, "yes", "No device has to be waited for.")
     answer = f"no, on {name}"
     if case.made is None:
         return Step(question, answer, "See the refusal below.")
     if case.to == "torch":
         return Step(question, answer, "The tensor stays there.")
-    return Step(question, answer, "The values are copied to the host through torch; the call waits for the device.")
+    if case.made.path != "fallback":
+        return Step(question, answer, _sentence("; ".join(case.made.steps[1:])))
+    how = "The values are copied to the host through torch; the call waits for the device."
+    return Step(question, answer, f"{how} {_sentence(fallback.reason(name))}")
+
+
+def _sentence(clause: str) -> str:
+    return f"{clause[0].upper()}{clause[1:]}."
 
 
 def _producer_device(x: Any) -> str:
@@ -244,7 +255,7 @@ def _own_dtype(x: Any) -> str:
 
 def _note(own: str) -> str:
     entry = TORCH.get(own)
-    return f"{entry.note[0].upper()}{entry.note[1:]}." if entry is not None and entry.note else ""
+    return _sentence(entry.note) if entry is not None and entry.note else ""
 
 
 def _back(case: Case) -> Step:

@@ -11,13 +11,16 @@ import numpy as np
 from tensorferry import _torch
 from tensorferry._convert.options import ToNumpyOptions
 from tensorferry._convert.take import Taken
+from tensorferry._device.driven import drives_torch
 from tensorferry._dtypes import NATIVE
 from tensorferry._native import core
+from tensorferry._plan.departure import plan_of_departure
 from tensorferry._plan.plan import Plan
+from tensorferry._torch import fallback
 from tensorferry._torch import make as torch_make
 
 if TYPE_CHECKING:
-    from tensorferry._convert import to_numpy as _to_numpy
+    from tensorferry._convert.prepare import Prepared
 
 __all__ = ["moved_to", "plan_of", "plan_of_alias", "plan_of_array", "plan_of_tensor"]
 
@@ -42,8 +45,9 @@ def plan_of(taken: Taken, decision: core.Decision, out: Any) -> Plan:
     moved = taken.moved_from is not None
     early = int(moved) + int(copied_on_read)  # copies before ours
     reason = _reason(taken, decision)
-    if moved:
-        reason = f"the tensor is on {taken.moved_from}" + (f", and {reason}" if copied else "")
+    if taken.moved_from is not None:
+        moved_because = f"the tensor is on {taken.moved_from}, and {fallback.reason(taken.moved_from)}"
+        reason = f"{moved_because}; {reason}" if copied else moved_because
     return Plan(
         path="fallback" if moved else decision.path,
         reason=reason,
@@ -74,7 +78,7 @@ def _nbytes(taken: Taken) -> int:
     return math.prod(source.shape) * int(NATIVE[source.dtype]["itemsize"]) if source is not None else 0
 
 
-def plan_of_array(prepared: _to_numpy.Prepared, options: ToNumpyOptions) -> Plan:
+def plan_of_array(prepared: Prepared, options: ToNumpyOptions) -> Plan:
     x = prepared.taken.array
     assert x is not None
     copied = not prepared.kept
@@ -128,16 +132,24 @@ def plan_of_tensor(tensor: Any) -> Plan:
 
 
 def moved_to(made: Plan, device: Any) -> Plan:
-    """Add the copy to another device that torch makes last."""
-    if str(device).partition(":")[0] == "cpu":
+    """Add the copy to another device."""
+    import torch
+
+    kind = torch.device(device).type
+    if kind == "cpu":
         return made
+    if drives_torch(kind):
+        return plan_of_departure(made, device)
     itemsize = int(NATIVE[made.dtype]["itemsize"])
+    in_elements = tuple(step // itemsize for step in made.strides)
     return dataclasses.replace(
         made,
         path="fallback",
+        reason=f"{made.reason}; {fallback.reason(device)}" if made.copies else fallback.reason(device),
         steps=(*made.steps, f"copy to {device} through torch, blocking"),
         nbytes_moved=made.nbytes_moved + math.prod(made.shape) * itemsize,
         copies=made.copies + 1,
         waits=("the device",),
         shares_memory=False,
+        strides=tuple(step * itemsize for step in fallback.copied_strides(made.shape, in_elements)),
     )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorferry import _torch
 from tensorferry._convert import from_numpy as _from_numpy
-from tensorferry._convert import to_numpy as _to_numpy
 from tensorferry._convert.destination import require_separate
 from tensorferry._convert.options import FromNumpyOptions, ToNumpyOptions, choose
+from tensorferry._convert.prepare import Prepared, prepare
 from tensorferry._convert.take import is_array_like, take
 from tensorferry._errors import ArgumentError
 from tensorferry._native import core
 from tensorferry._nest import is_nest, visit_leaves
 from tensorferry._plan import make as plan_make
+from tensorferry._plan.arrival import plan_of_arrival, plan_of_capture
 from tensorferry._plan.plan import Plan
 from tensorferry._torch import make as torch_make
 
-__all__ = ["Plan", "plan"]
+if TYPE_CHECKING:
+    from tensorferry._device.reception import Reception
+
+__all__ = ["Plan", "plan", "planner_of_transfer", "sum_up"]
 
 _Planner = Callable[[Any, Any, bool], Plan]
 
@@ -42,10 +46,15 @@ def plan(x: Any, /, *, to: str = "numpy", **arguments: Any) -> Plan:
 
     planned = visit_leaves(leaf, x) if out is None else visit_leaves(leaf, x, out)
     require_separate(pairs)
-    return _sum_up(planned)
+    return sum_up(planned, in_nest=True)
 
 
-def _sum_up(planned: list[tuple[str, Plan | None]]) -> Plan:
+def sum_up(planned: list[tuple[str, Plan | None]], in_nest: bool) -> Plan:
+    """Return the one plan, or that of a nest, from the plans of its leaves by their places."""
+    if not in_nest:
+        made = planned[0][1]
+        assert made is not None
+        return made
     parts = {path: part for path, part in planned if part is not None}
     distinct = list({id(part): part for part in parts.values()}.values())  # the same tensor twice converts once
     return Plan(
@@ -66,10 +75,36 @@ def _numpy_planner(arguments: dict[str, Any], out: Any) -> _Planner:
     options = ToNumpyOptions.parse(out=out, **_complete("to_numpy", defaults, arguments))
 
     def plan_one(x: Any, destination: Any, in_nest: bool) -> Plan:
-        prepared = _to_numpy.prepare(take(x, move=False, read=False), options, destination, in_nest=in_nest)
-        if prepared.decision is None:
-            return plan_make.plan_of_array(prepared, options)
-        return plan_make.plan_of(prepared.taken, prepared.decision, destination)
+        prepared = prepare(take(x, move=False, read=False), options, destination, in_nest=in_nest)
+        return _plan_prepared(prepared, options, destination)
+
+    return plan_one
+
+
+def _plan_prepared(prepared: Prepared, options: ToNumpyOptions, destination: Any) -> Plan:
+    if prepared.decision is None:
+        return plan_make.plan_of_array(prepared, options)
+    if prepared.taken.on_device is not None:
+        return plan_of_arrival(prepared.taken, prepared.decision, destination, options.pinned)
+    return plan_make.plan_of(prepared.taken, prepared.decision, destination)
+
+
+def planner_of_transfer(options: ToNumpyOptions, reception: Reception) -> Callable[[Prepared, Any], Plan]:
+    """Return what plans each leaf of a call that does not wait."""
+
+    def plan_one(prepared: Prepared, destination: Any) -> Plan:
+        if prepared.decision is None or prepared.taken.on_device is None:
+            return _plan_prepared(prepared, options, destination)
+        if reception.graph is not None:
+            return plan_of_capture(prepared.taken, prepared.decision, destination)
+        return plan_of_arrival(
+            prepared.taken,
+            prepared.decision,
+            destination,
+            options.pinned,
+            host_waits=reception.host_waits,
+            snapshot=reception.snapshot,
+        )
 
     return plan_one
 
@@ -94,9 +129,13 @@ def _torch_planner(arguments: dict[str, Any], out: Any) -> _Planner:
         prepared = _from_numpy.prepare(x, options, in_nest=in_nest)
         torch_make.require_finishable(prepared.result_dtype, options)
         if prepared.alias is not None:
-            return plan_make.plan_of_alias(prepared.alias)
-        assert prepared.decision is not None
-        made = plan_make.plan_of(prepared.taken, prepared.decision, destination)
+            made = plan_make.plan_of_alias(prepared.alias)
+        else:
+            assert prepared.decision is not None
+            if prepared.taken.on_device is None:
+                made = plan_make.plan_of(prepared.taken, prepared.decision, destination)
+            else:
+                made = plan_of_arrival(prepared.taken, prepared.decision, destination, "auto")
         return plan_make.moved_to(made, options.device) if options.device is not None else made
 
     return plan_one

@@ -7,13 +7,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tensorferry._device.driven import drives_torch
 from tensorferry._dtypes import NATIVE, TORCH
-from tensorferry._errors import DeviceError, DTypeError, LayoutError, MissingDependencyError
+from tensorferry._errors import DTypeError, MissingDependencyError
 from tensorferry._native import core
+from tensorferry._torch import fallback as fallback
+from tensorferry._torch import memory
 from tensorferry._torch import refusals as refusals
 
 if TYPE_CHECKING:
     import torch
+
+    from tensorferry._device.on_device import OnDevice
 
 __all__ = [
     "TensorSource",
@@ -68,6 +73,8 @@ class TensorSource:
         Its storage was copy-on-write, after ``copy="lazy"``: reading makes torch copy it to memory of its own.
     is_described : bool
         The source has no memory to read: that would have taken a copy, and only a description was asked for.
+    on_device : OnDevice or None
+        How the driver gets at the values, where it does and they were not asked for yet.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class TensorSource:
         moved_from: str | None = None,
         copied_on_read: bool = False,
         is_described: bool = False,
+        on_device: OnDevice | None = None,
     ) -> None:
         self.source = source
         self.alias = alias
@@ -86,6 +94,7 @@ class TensorSource:
         self.moved_from = moved_from
         self.copied_on_read = copied_on_read
         self.is_described = is_described
+        self.on_device = on_device
 
 
 @contextmanager
@@ -131,13 +140,6 @@ def _capsule_source(alias: torch.Tensor, name: str) -> core.Source:
         alias = alias.view(carrier)
     source = core.Source.from_capsule(to_dlpack(alias))
     return source.relabelled(reads_as, conjugated=conjugated, negated=negated)
-
-
-def _storage_is_large_enough(x: torch.Tensor) -> bool:
-    if x.numel() == 0:
-        return True
-    last = x.storage_offset() + sum((extent - 1) * step for extent, step in zip(x.shape, x.stride(), strict=True))
-    return (last + 1) * x.element_size() <= x.untyped_storage().nbytes()
 
 
 def to_plain(x: torch.Tensor) -> torch.Tensor:
@@ -198,22 +200,30 @@ def _take_plain(plain: torch.Tensor, name: str, reads_as: str, move: bool, read:
         return TensorSource(core.Source.zeros(reads_as, list(alias.shape)), alias, plain)
     moved_from = None if alias.device.type == "cpu" else str(alias.device)
     copied_on_read = is_copy_on_write(alias)
+    memory.require_storage(alias)
+    if moved_from is not None and drives_torch(alias.device.type):
+        return _take_driven(plain, alias, reads_as, move)
     if (moved_from is not None and not move) or (copied_on_read and not read):
-        strides = [step * alias.element_size() for step in alias.stride()]
-        described = core.Source.described(reads_as, list(alias.shape), strides)
+        described = memory.described(alias, reads_as)
         return TensorSource(
             described, alias, plain, moved_from=moved_from, copied_on_read=copied_on_read, is_described=True
         )
     if moved_from is not None:
-        alias = _to_host(alias)
-    elif not _storage_is_large_enough(alias):
-        raise LayoutError(
-            f"a {tuple(alias.shape)} tensor whose storage holds {alias.untyped_storage().nbytes()} bytes",
-            "its memory was taken away (storage().resize_(0), as sharded training does)",
-            "restore the storage first, for example by gathering the parameters",
-        )
+        alias = fallback.to_host(alias)
     source = _capsule_source(alias, name)
     return TensorSource(source, alias, plain, moved_from=moved_from, copied_on_read=copied_on_read)
+
+
+def _take_driven(plain: torch.Tensor, alias: torch.Tensor, reads_as: str, move: bool) -> TensorSource:
+    """Read a tensor on a CUDA device through the driver."""
+    from tensorferry._device.on_device import TorchOnDevice
+    from tensorferry._device.reception import received
+
+    on_device = TorchOnDevice(alias, reads_as)
+    if move:
+        return TensorSource(received(on_device), alias, plain, moved_from=on_device.name)
+    described = on_device.described(host_waits=True)
+    return TensorSource(described, alias, plain, moved_from=on_device.name, is_described=True, on_device=on_device)
 
 
 def is_copy_on_write(x: torch.Tensor) -> bool:
@@ -221,17 +231,6 @@ def is_copy_on_write(x: torch.Tensor) -> bool:
     import torch
 
     return hasattr(torch._C, "_is_cow_tensor") and torch._C._is_cow_tensor(x)
-
-
-def _to_host(alias: torch.Tensor) -> torch.Tensor:
-    try:
-        return alias.cpu()
-    except Exception as error:
-        raise DeviceError(
-            f"a tensor on device {alias.device}",
-            f"its backend cannot copy it to the host ({type(error).__name__}: {error})",
-            "move it with the backend's own means first",
-        ) from error
 
 
 def lazy_clone_is_safe(taken: TensorSource) -> bool:

@@ -12,6 +12,7 @@ from tensorferry._convert.options import FromNumpyOptions
 from tensorferry._dtypes import NATIVE, TORCH, for_leaf
 from tensorferry._errors import ArgumentError, AutogradError, DeviceError, DTypeError
 from tensorferry._native import core
+from tensorferry._torch import fallback
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +81,7 @@ def empty(decision: core.Decision) -> tuple[torch.Tensor, core.Source]:
 def require_finishable(dtype: str, options: FromNumpyOptions) -> None:
     """Raise for what :func:`finished` cannot do with a tensor of native or torch dtype `dtype`, before it is made."""
     if options.device is not None:
-        _require_device(options.device)
+        require_device(options.device)
     if options.requires_grad and NATIVE[dtype]["kind"] not in ("floating", "complex"):
         raise AutogradError(
             f"requires_grad=True for a torch.{dtype} tensor",
@@ -89,7 +90,7 @@ def require_finishable(dtype: str, options: FromNumpyOptions) -> None:
         )
 
 
-def _require_device(device: Any) -> None:
+def require_device(device: Any) -> None:
     import torch
 
     try:
@@ -111,13 +112,8 @@ def _no_device(device: Any, why: object) -> DeviceError:
 
 def finished(tensor: torch.Tensor, options: FromNumpyOptions) -> torch.Tensor:
     """Move to the device asked for and mark for autograd."""
-    import torch
-
-    if options.device is not None:
-        try:
-            tensor = tensor.to(torch.device(options.device))
-        except (RuntimeError, AssertionError, NotImplementedError) as error:
-            raise _no_device(options.device, error) from error
+    if options.device is not None and tensor.device.type == "cpu":
+        tensor = fallback.from_host(tensor, options.device)
     if options.requires_grad:
         tensor.requires_grad_(True)
     return tensor

@@ -133,3 +133,31 @@ def traps(json: Json = False) -> None:
     else:
         _traps_view.show(found)
     _finish(all(trap.ours.right for trap in found))
+
+
+@demo.command()
+def race(
+    checkout: Annotated[
+        Path | None, typer.Option(help="Where the project's sources are; found by itself in an editable installation.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many orders of the device's work to try.")] = 1000,
+    json: Json = False,
+) -> None:
+    """Show a read that races with a copy, on a simulated device, and that tensorferry's do not.
+
+    The device is a double of the NVIDIA driver. Its sources come with the project's tests and not with the package: the
+    command needs a checkout, and a C++ compiler for the first run.
+
+    Exit code 1 when tensorferry read a wrong value, or when a rule was switched off and nothing noticed.
+    """
+    from tensorferry._demo import _race
+    from tensorferry.cli import _race_view
+
+    if checkout is not None and not _race.is_checkout(checkout):
+        raise typer.BadParameter(f"{checkout} is no checkout of tensorferry", param_hint="--checkout")
+    report = with_clear_errors(lambda: _race.run(progress, checkout, seeds))
+    if json:
+        emit_json(_race.document(report))
+    else:
+        _race_view.show(report)
+    _finish(not report.complaints())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from tensorferry._doctor.facts import Device, Facts
+from tensorferry._doctor.devices import Device
+from tensorferry._doctor.facts import Facts
 from tensorferry._units import binary_size
 from tensorferry.cli._output import grid, heading, stdout, verdict
 
@@ -83,7 +84,7 @@ def _devices(facts: Facts) -> Table:
             does = "views, copies and casts" if device.built else "arrays and DLPack producers only"
             table.add_row("cpu", "always there", device.seen, does)
         else:
-            built = f"torch is built for {device.built}" if device.built else "torch is built without"
+            built = f"torch has {device.built}" if device.built else "torch is built without"
             table.add_row(device.name, built, device.seen or "none seen", _use(device))
     if absent:
         table.add_row(", ".join(absent), "torch is built without" if facts.versions["torch"] else "", "none seen", "")
@@ -92,7 +93,8 @@ def _devices(facts: Facts) -> Table:
 
 def _use(device: Device) -> str:
     if device.built and device.seen:
-        return "through torch, blocking"
+        way = "through its driver" if device.path == "driver" else "through torch, blocking"
+        return f"{way}: {device.reason}"
     return "needs another build of torch" if device.seen else "no use here"
 
 

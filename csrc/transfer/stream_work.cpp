@@ -1,0 +1,127 @@
+#include "transfer/stream_work.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "core/mutation.hpp"
+
+namespace ferry {
+namespace {
+
+void add(Holds& holds, std::shared_ptr<void> hold) {
+  if (hold) holds.push_back(std::move(hold));
+}
+
+void hold_slot(Holds& holds, const std::shared_ptr<StagingSlot>& slot) {
+  if (!mutated(Mutation::reuse_staging_early)) holds.push_back(slot);
+}
+
+}  // namespace
+
+StreamWork::StreamWork(cuda::Runtime& runtime, RetireQueue& retired, const cuda::ContextScope& scope,
+                       cuda::CUstream producer)
+    : runtime_(runtime),
+      retired_(retired),
+      device_(scope.device()),
+      context_(scope.context()),
+      producer_(producer),
+      stream_(producer) {
+  if (mutated(Mutation::skip_producer_order)) {
+    stream_ = runtime.copy_stream(scope, cuda::Direction::to_host, producer);
+  }
+}
+
+StreamWork::~StreamWork() {
+  abandon(std::move(tensors_));
+  abandon(std::move(memory_));
+  // Of what is only staged, nothing is on its way to the host.
+}
+
+void StreamWork::copy(const cuda::ContextScope& scope, CopyKind kind, const CopyEnds& ends,
+                      const std::vector<Move>& moves, const std::shared_ptr<void>& tensor, HostHold host) {
+  prepare(scope, cuda::EventUse::waiting);
+  hold(tensor);
+  add(memory_, std::move(host.lease));
+  add(memory_, std::move(host.owner));
+  const cuda::Functions& functions = runtime_.functions();
+  for (const Move& move : moves) enqueue_copy(functions, kind, ends, move, stream_);
+}
+
+void StreamWork::stage(const cuda::ContextScope& scope, std::uintptr_t source, const std::vector<Move>& into,
+                       const std::shared_ptr<void>& tensor, std::shared_ptr<StagingSlot> slot,
+                       std::uintptr_t host_address, std::vector<Move> out_of, HostHold host) {
+  prepare(scope, cuda::EventUse::ordering);
+  if (!copied_) {
+    copied_ = std::make_shared<const cuda::Event>(runtime_.events().take(scope, cuda::EventUse::waiting));
+    copy_stream_ = runtime_.copy_stream(scope, cuda::Direction::to_host, producer_);
+  }
+  hold(tensor);
+  hold_slot(memory_, slot);
+  const cuda::Functions& functions = runtime_.functions();
+  for (const Move& move : into) {
+    enqueue_copy(functions, CopyKind::on_device, {static_cast<std::uintptr_t>(slot->address()), source}, move, stream_);
+  }
+  staged_.push_back({std::move(slot), host_address, std::move(out_of), std::move(host)});
+}
+
+void StreamWork::finish(std::vector<std::shared_ptr<const cuda::Event>>& events) {
+  if (!event_) return;
+  const auto event = std::exchange(event_, nullptr);
+  const cuda::ContextScope scope(runtime_.driver(), device_, context_);
+  event->record(stream_);
+  // From here on the queue holds what was touched on this stream.
+  const bool can_wait = std::exchange(event_can_wait_, false);
+  std::vector<Staged> staged = std::exchange(staged_, {});
+  retired_.add({event, std::exchange(tensors_, {}), std::exchange(memory_, {}), nullptr});
+  if (can_wait) events.push_back(event);
+  if (staged.empty()) return;
+  if (!mutated(Mutation::copy_before_snapshot)) cuda::order_after(runtime_.functions(), copy_stream_, event->handle());
+  const auto copied = copied_;
+  copy_out(std::move(staged));
+  events.push_back(copied);
+}
+
+// On our copy stream, which comes after the snapshots.
+void StreamWork::copy_out(std::vector<Staged> staged) {
+  const auto copied = std::exchange(copied_, nullptr);
+  std::exception_ptr failure;
+  try {
+    const cuda::Functions& functions = runtime_.functions();
+    for (const Staged& one : staged) {
+      const CopyEnds ends{one.host_address, static_cast<std::uintptr_t>(one.slot->address())};
+      for (const Move& move : one.out_of) enqueue_copy(functions, CopyKind::to_host, ends, move, copy_stream_);
+    }
+  } catch (...) {
+    failure = std::current_exception();  // what was enqueued before is marked all the same
+  }
+  Retired work{copied, {}, {}, nullptr};
+  for (Staged& one : staged) {
+    add(work.memory, std::move(one.host.lease));
+    add(work.memory, std::move(one.host.owner));
+    hold_slot(work.memory, one.slot);
+  }
+  try {
+    copied->record(copy_stream_);
+  } catch (...) {
+    abandon(std::move(work.memory));
+    throw;
+  }
+  for (Staged& one : staged) one.slot->used_until(copied);
+  staged.clear();
+  retired_.add(std::move(work));
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Takes first what marking the work will need.
+void StreamWork::prepare(const cuda::ContextScope& scope, cuda::EventUse use) {
+  const bool can_wait = use == cuda::EventUse::waiting;
+  if (event_ && (event_can_wait_ || !can_wait)) return;
+  event_ = std::make_shared<const cuda::Event>(runtime_.events().take(scope, use));
+  event_can_wait_ = can_wait;
+}
+
+void StreamWork::hold(const std::shared_ptr<void>& tensor) {
+  if (!mutated(Mutation::release_source_early)) add(tensors_, tensor);
+}
+
+}  // namespace ferry

@@ -1,0 +1,77 @@
+// Copies that were enqueued on one producer's stream and are not marked by an event yet, with all that they touch.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cuda/runtime.hpp"
+#include "pinned/retire_queue.hpp"
+#include "transfer/abandoned.hpp"
+#include "transfer/device_staging.hpp"
+#include "transfer/driver_copy.hpp"
+#include "transfer/moves.hpp"
+
+namespace ferry {
+
+// What a copy touches besides the device tensor: the pinned lease, and the owner of memory of others.
+struct HostHold {
+  std::shared_ptr<void> lease;
+  std::shared_ptr<void> owner;
+};
+
+// Not for two threads at once. What is not finished when it dies is abandoned.
+class StreamWork {
+ public:
+  StreamWork(cuda::Runtime& runtime, RetireQueue& retired, const cuda::ContextScope& scope, cuda::CUstream producer);
+  StreamWork(const StreamWork&) = delete;
+  StreamWork& operator=(const StreamWork&) = delete;
+  ~StreamWork();
+
+  [[nodiscard]] bool is_on(const cuda::ContextScope& scope, cuda::CUstream producer) const noexcept {
+    return context_ == scope.context() && producer_ == producer;
+  }
+  [[nodiscard]] cuda::CUstream stream() const noexcept { return stream_; }
+  [[nodiscard]] bool has_staged() const noexcept { return !staged_.empty(); }
+
+  // Copies on the producer's stream. All that is touched is held, also when this throws midway. Throws Error.
+  void copy(const cuda::ContextScope& scope, CopyKind kind, const CopyEnds& ends, const std::vector<Move>& moves,
+            const std::shared_ptr<void>& tensor, HostHold host);
+  // Copies `into` the slot on the producer's stream; the copy `out_of` it to `host_address` follows on a stream of ours
+  // when the work is finished. Throws Error.
+  void stage(const cuda::ContextScope& scope, std::uintptr_t source, const std::vector<Move>& into,
+             const std::shared_ptr<void>& tensor, std::shared_ptr<StagingSlot> slot, std::uintptr_t host_address,
+             std::vector<Move> out_of, HostHold host);
+
+  // Marks the work so far by one event for each stream, and leaves what it touches to the queue. Adds those events to
+  // `events` that the host may wait for. Throws Error; even then everything is retired, or abandoned.
+  void finish(std::vector<std::shared_ptr<const cuda::Event>>& events);
+
+ private:
+  struct Staged {
+    std::shared_ptr<StagingSlot> slot;
+    std::uintptr_t host_address;
+    std::vector<Move> out_of;
+    HostHold host;
+  };
+
+  void prepare(const cuda::ContextScope& scope, cuda::EventUse use);
+  void hold(const std::shared_ptr<void>& tensor);
+  void copy_out(std::vector<Staged> staged);
+
+  cuda::Runtime& runtime_;
+  RetireQueue& retired_;
+  const int device_;
+  const cuda::ContextIdentity context_;
+  const cuda::CUstream producer_;
+  cuda::CUstream stream_;
+  std::shared_ptr<const cuda::Event> event_;  // taken before anything is enqueued
+  bool event_can_wait_ = false;
+  Holds tensors_;
+  Holds memory_;
+  cuda::CUstream copy_stream_ = nullptr;
+  std::shared_ptr<const cuda::Event> copied_;  // the same
+  std::vector<Staged> staged_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,46 @@
+"""What torch tells the device path once: device memory for snapshots, and the streams that torch may work in."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tensorferry._native import core
+
+__all__ = ["introduce_torch"]
+
+_POOL_STREAMS_PER_PRIORITY = 32
+_PRIORITIES = (0, -1)
+
+_introduced: set[int] = set()
+
+
+def introduce_torch(device: int) -> None:
+    """Let snapshots lie in memory of torch's allocator, and let fences cover torch's pool streams; once per device."""
+    if device in _introduced:
+        return
+    _introduced.add(device)
+    core.set_staging_source(_device_memory)
+    core.add_foreign_streams(device, _pool_streams(device))
+
+
+def _device_memory(device: int, nbytes: int) -> tuple[int, Any] | None:
+    torch = sys.modules["torch"]
+    if torch.cuda.is_current_stream_capturing():
+        return None  # it would be memory of the graph's own pool, which a replay uses again
+    try:
+        memory = torch.empty(nbytes, dtype=torch.uint8, device=f"cuda:{device}")
+    except RuntimeError:  # out of memory: then there are no snapshots
+        return None
+    return memory.data_ptr(), memory
+
+
+def _pool_streams(device: int) -> list[int]:
+    # Torch hands them out in turn and never destroys them: asking for so many lists them all.
+    torch = sys.modules["torch"]
+    handles = {
+        torch.cuda.Stream(device, priority=priority).cuda_stream
+        for priority in _PRIORITIES
+        for _ in range(_POOL_STREAMS_PER_PRIORITY)
+    }
+    return sorted(handles)

@@ -1,0 +1,155 @@
+"""Every function of the driver fails in turn: an error of ours or the right result, and the next call works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorferry as ferry
+from helpers.device_path import STAGING_NBYTES, allow_abandoned, fresh, leases_in_use, seen, settle
+from helpers.fake_cuda import FakeCuda
+from helpers.fake_cuda_arrays import DeviceArray, TableArray, on_device
+
+pytestmark = pytest.mark.usefixtures("without_thread")
+
+OUT_OF_MEMORY, UNKNOWN, ILLEGAL_ADDRESS, DEINITIALIZED = 2, 999, 700, 4
+# When a copy was enqueued and one of these fails, its end cannot be marked. Then nobody can tell when the device is
+# done, and what it may touch is kept for good.
+MARKING = ("cuEventRecord", "cuCtxGetCurrent", "cuCtxGetId", "cuCtxPushCurrent")
+# What is pushed, although the driver says that it failed, or not popped is beyond us.
+PUSHING = ("cuCtxPushCurrent", "cuCtxPopCurrent")
+
+
+def written(kind: Any, values: Any) -> Any:
+    """An array whose values are still to come."""
+    x = kind(np.zeros_like(values))
+    x.write_later(values)
+    return x
+
+
+MOST_LEAVES = 5
+VALUES = np.arange(24, dtype=np.int32).reshape(4, 6)
+LARGE = (np.arange(5 << 20) % 253).astype(np.uint8)
+
+SCENARIOS: dict[str, Callable[[], bool]] = {
+    "to_numpy": lambda: np.array_equal(ferry.to_numpy(written(TableArray, VALUES)), VALUES),
+    "to_numpy of a foreign producer": lambda: np.array_equal(ferry.to_numpy(written(DeviceArray, VALUES)), VALUES),
+    "to_numpy with a cast": lambda: np.array_equal(
+        ferry.to_numpy(written(TableArray, VALUES), dtype="float64"), VALUES
+    ),
+    "to_numpy of rows": lambda: np.array_equal(
+        ferry.to_numpy(on_device(TableArray, VALUES, VALUES[:, 1:3])), VALUES[:, 1:3]
+    ),
+    "to_numpy of a nest": lambda: all(
+        np.array_equal(array, VALUES + i)
+        for i, array in enumerate(ferry.to_numpy([written(TableArray, VALUES + i) for i in range(5)]))
+    ),
+    "to_numpy through the ring": lambda: np.array_equal(
+        ferry.to_numpy(written(TableArray, LARGE), pinned=False), LARGE
+    ),
+    "to_numpy on the other device": lambda: np.array_equal(ferry.to_numpy(TableArray(VALUES, device=1)), VALUES),
+    "to_numpy_async": lambda: np.array_equal(ferry.to_numpy_async(written(TableArray, VALUES)).result(), VALUES),
+    "to_numpy_async without a snapshot": lambda: np.array_equal(
+        ferry.to_numpy_async(written(TableArray, VALUES), snapshot=False).result(), VALUES
+    ),
+    "to_numpy_async of a nest": lambda: all(
+        np.array_equal(array, VALUES + i)
+        for i, array in enumerate(ferry.to_numpy_async([written(TableArray, VALUES + i) for i in range(5)]).result())
+    ),
+}
+scenarios = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+starts = pytest.mark.parametrize("cold", [True, False], ids=["at first use", "later"])
+
+
+def uses(fake: FakeCuda, scenario: Callable[[], bool], *, cold: bool) -> dict[str, int]:
+    """How often each function is called."""
+    begin(scenario, cold=cold)
+    with seen(fake) as made:
+        assert scenario()
+    return {name: made.count(name) for name in dict.fromkeys(line.split()[0] for line in made.lines)}
+
+
+def begin(scenario: Callable[[], bool], *, cold: bool) -> None:
+    settle(fresh())
+    if not cold:
+        assert scenario()
+
+
+def faults(counts: dict[str, int]) -> Iterator[tuple[str, int, int, bool]]:
+    for name, count in counts.items():
+        for nth in sorted({1, (count + 1) // 2, count}):
+            yield name, nth, OUT_OF_MEMORY, False
+            yield name, nth, UNKNOWN, True
+
+
+def outcome(fake: FakeCuda, scenario: Callable[[], bool]) -> str:
+    """What a call came to; empty when that is fine."""
+    try:
+        return "" if scenario() else "wrong values"
+    except ferry.FerryError as error:
+        return "" if all((error.given, error.why, error.instead)) else f"half an error: {error}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@starts
+@scenarios
+def test_a_function_that_fails_gives_an_error_or_the_right_result_and_the_next_call_works(
+    fake: FakeCuda, scenario: Callable[[], bool], cold: bool
+):
+    problems: list[str] = []
+    for name, nth, code, after in faults(uses(fake, scenario, cold=cold)):
+        begin(scenario, cold=cold)
+        leases = leases_in_use()
+        fake.fault(name, code, nth, after_acceptance=after)
+        found = [outcome(fake, scenario)]
+        fake.clear_faults()
+        settle(fake)
+        found += fake.violations()
+        if name not in PUSHING:
+            found.append(f"{pushed} contexts left" if (pushed := fake.live("pushed_contexts")) else "")
+        fake.clear_violations()
+        try:
+            found.append("" if scenario() else "the next call has wrong values")
+        except ferry.FerryError as error:
+            found.append(f"the next call fails: {error}")
+        settle(fake)
+        held = leases_in_use() - leases
+        found.append(f"{held} leases are left" if held > (MOST_LEAVES if name in MARKING else 0) else "")
+        memory = fake.live("device_bytes") % STAGING_NBYTES
+        found.append(f"{memory} device bytes are left" if memory and name not in MARKING else "")
+        found.append(f"{fake.live('pending')} pending" if fake.live("pending") else "")
+        at = f"{name} use {nth} {'after' if after else 'before'} acceptance"
+        problems += [f"{at}: {problem}" for problem in found if problem]
+    fresh()
+    allow_abandoned(leases_in_use())
+    assert problems == []
+
+
+@scenarios
+def test_a_device_that_is_lost_is_named_at_every_call(fake: FakeCuda, scenario: Callable[[], bool]):
+    assert scenario()
+    allow_abandoned(2 * MOST_LEAVES)
+    fake.fault("execution", ILLEGAL_ADDRESS, 0)
+    written(TableArray, VALUES)
+    with pytest.raises(ferry.DeviceError, match=r"700|lost|earlier"):
+        scenario()
+    with pytest.raises(ferry.DeviceError):
+        scenario()
+    fresh()
+    assert scenario()
+
+
+@scenarios
+def test_a_driver_that_was_shut_down_gives_clear_errors(fake: FakeCuda, scenario: Callable[[], bool]):
+    assert scenario()
+    allow_abandoned(MOST_LEAVES)
+    fake.fault("*", DEINITIALIZED, 1)
+    with pytest.raises(ferry.FerryError):
+        scenario()
+    fake.clear_faults()
+    fresh()
+    assert scenario()
