@@ -142,6 +142,7 @@ class Walk {
     PyObject* rebuild = PyTuple_GetItem(opened.get(), 1);
     if (children == nullptr || rebuild == nullptr || !PyList_CheckExact(children)) throw PythonErrorSet{};
     const PyRef converted = convert_list(node, children);
+    leaves_.settle();
     return checked(interpreted([&] { return PyObject_CallOneArg(rebuild, converted.get()); }));
   }
 
@@ -161,7 +162,9 @@ bool is_container(PyObject* object) noexcept {
 PyRef convert_nest(PyObject* nest, LeafConverter& leaves) {
   Walk walk(leaves);
   try {
-    return walk.convert(nest);
+    PyRef converted = walk.convert(nest);
+    leaves.settle();
+    return converted;
   } catch (const Error& error) {
     set_python_error(error);
   } catch (const PythonErrorSet&) {

@@ -11,6 +11,8 @@ class LeafConverter {
   virtual PyRef plain_leaf(PyObject* leaf) = 0;
   // Any other object that is no container; what is no array comes back as it is.
   virtual PyRef odd_leaf(PyObject* leaf) = 0;
+  // Before anybody else sees what was converted so far.
+  virtual void settle() {}
 
  protected:
   ~LeafConverter() = default;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bind/device_leaf.hpp"
 #include "bind/device_path.hpp"
 #include "bind/device_source.hpp"
 #include "bind/fetch.hpp"
@@ -179,6 +180,8 @@ void register_device(py::module_& module) {
       "set_staging_source", [](const py::object& source) { set_python_staging_source(PyRef::borrow(source.ptr())); },
       py::arg("source"),
       "Who is asked for device memory to take snapshots in: source(device, nbytes) -> (address, owner) or None.");
+  module.def("note_known_device", &note_known_device, py::arg("device"),
+             "Torch's streams and memory of this device were introduced.");
   module.def("add_foreign_streams", &add_foreign_streams, py::arg("device"), py::arg("handles"),
              "Streams of others that must have passed before pinned memory is used again.");
   module.def("set_transfer_limits", &set_transfer_limits, py::kw_only(), py::arg("results_nbytes") = py::none(),

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bind/arguments.hpp"
+#include "bind/device_leaf.hpp"
 #include "bind/errors.hpp"
 #include "bind/gil.hpp"
 #include "bind/keywords.hpp"
@@ -73,11 +74,23 @@ PyObject* convert_in_python(PyObject* x, const ToNumpyArguments& arguments) {
 // The nest is converted in Python then, where all copies from devices are enqueued before the one wait for them.
 struct LeafOnDevice {};
 
+// Nothing unless it is plainly a tensor on a CUDA device that is wanted as it is.
+PyRef device_leaf(PyObject* leaf, const ToNumpyArguments& arguments, DeviceLeaves& on_device) {
+  if (arguments.leaf_only) return {};
+  const FastType* type = fast_type(Py_TYPE(leaf));
+  return type != nullptr && type->is_torch ? on_device.add(leaf, *type, arguments.request) : PyRef();
+}
+
 class ArrayLeaves final : public LeafConverter {
  public:
   explicit ArrayLeaves(const ToNumpyArguments& arguments) : arguments_(arguments) {}
 
-  PyRef plain_leaf(PyObject* leaf) override { return leaf_to_numpy(leaf, arguments_); }
+  PyRef plain_leaf(PyObject* leaf) override {
+    if (PyRef array = leaf_to_numpy(leaf, arguments_)) return array;
+    return device_leaf(leaf, arguments_, on_device_);
+  }
+
+  void settle() override { on_device_.settle(); }
 
   PyRef odd_leaf(PyObject* leaf) override {
     static constinit PythonFunction convert("tensorferry._convert.to_numpy", "convert_leaf");
@@ -86,14 +99,14 @@ class ArrayLeaves final : public LeafConverter {
                      : request.copy == CopyPolicy::never ? Py_False
                                                          : Py_None;
     const char order[2] = {"KCFA"[static_cast<int>(request.order)], '\0'};
-    PyRef array =
-        checked(interpreted([&] { return PyObject_CallFunction(convert.get(), "OOs", leaf, copy, order); }));
+    PyRef array = checked(interpreted([&] { return PyObject_CallFunction(convert.get(), "OOs", leaf, copy, order); }));
     if (array.get() == Py_NotImplemented) throw LeafOnDevice{};
     return array;
   }
 
  private:
   const ToNumpyArguments& arguments_;
+  DeviceLeaves on_device_;
 };
 
 }  // namespace
@@ -174,6 +187,11 @@ PyObject* to_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs
     }
     if (arguments.is_simple) {
       if (PyRef array = leaf_to_numpy(x, arguments)) return array.release();
+      DeviceLeaves on_device;
+      if (PyRef array = device_leaf(x, arguments, on_device)) {
+        on_device.settle();
+        return array.release();
+      }
       if (is_container(x) && !arguments.leaf_only) {
         try {
           ArrayLeaves leaves(arguments);

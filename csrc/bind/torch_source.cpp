@@ -17,8 +17,8 @@ void ask_table(PyObject* tensor, const FastType& type, DLTensor& dl) {
   if (type.api->dltensor_from_py_object_no_sync(tensor, &dl) != 0) throw PythonErrorSet{};
 }
 
-// False when the table refuses, or gives no host memory, or the dtype's name needs torch to tell.
-bool ask_torch(PyObject* tensor, const FastType& type, TorchReading& reading) {
+// False when the table refuses, or gives memory elsewhere, or the dtype's name needs torch to tell.
+bool ask_torch(PyObject* tensor, const FastType& type, TorchReading& reading, DLDeviceType device) {
   // Torch lets go of the GIL to answer about marks, and the table only lends the shape: so it is asked last.
   reading.negated = torch_is_neg(tensor);
   const DLTensor& dl = reading.dl;
@@ -28,7 +28,7 @@ bool ask_torch(PyObject* tensor, const FastType& type, TorchReading& reading) {
     ask_table(tensor, type, reading.dl);
   }
   const auto dtype = dtype_from_dlpack(dl.dtype);
-  if (dl.device.device_type != kDLCPU || !dtype || dl.ndim > max_ndim) return false;
+  if (dl.device.device_type != device || !dtype || dl.ndim > max_ndim) return false;
   if (dl.data == nullptr && has_elements(dl)) return false;
   reading.dtype = *dtype;
   const bool may_be_small = *dtype == DType::uint8 || *dtype == DType::int8;  // torch.uint4 looks the same here
@@ -37,10 +37,10 @@ bool ask_torch(PyObject* tensor, const FastType& type, TorchReading& reading) {
 
 }  // namespace
 
-bool read_torch(PyObject* tensor, const FastType& type, TorchReading& reading) {
+bool read_torch(PyObject* tensor, const FastType& type, TorchReading& reading, DLDeviceType device) {
   if (torch_may_copy_on_read(tensor)) return false;
   try {
-    if (!ask_torch(tensor, type, reading)) return false;
+    if (!ask_torch(tensor, type, reading, device)) return false;
   } catch (const PythonErrorSet&) {
     PyErr_Clear();
     return false;

@@ -17,8 +17,9 @@ struct TorchReading {
   PyRef storage;
 };
 
-// Reads a tensor of exact type torch.Tensor or Parameter. False when it takes Python to read it, or to refuse it.
-bool read_torch(PyObject* tensor, const FastType& type, TorchReading& reading);
+// Reads a tensor of exact type torch.Tensor or Parameter. False when it takes Python to read it, or to refuse it, and
+// when it is not on this kind of device.
+bool read_torch(PyObject* tensor, const FastType& type, TorchReading& reading, DLDeviceType device = kDLCPU);
 
 // An array of exact type numpy.ndarray, or such a tensor, kept alive by the array or the tensor's storage. Nothing for
 // what takes Python to read.

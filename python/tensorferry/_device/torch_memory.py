@@ -22,6 +22,7 @@ def introduce_torch(device: int) -> None:
     _introduced.add(device)
     core.set_staging_source(_device_memory)
     core.add_foreign_streams(device, _pool_streams(device))
+    core.note_known_device(device)
 
 
 def _device_memory(device: int, nbytes: int) -> tuple[int, Any] | None:

@@ -1,0 +1,30 @@
+// Arrays for torch tensors on CUDA devices about which nothing is special, without any Python code.
+#pragma once
+
+#include <optional>
+
+#include "bind/exchange.hpp"
+#include "bind/fetch.hpp"
+#include "transfer/plan.hpp"
+
+namespace ferry::bind {
+
+// The tensors of one call: enqueued one by one, waited for together.
+class DeviceLeaves {
+ public:
+  // The array for a tensor of exact type torch.Tensor or Parameter that fills a block on a CUDA device. Its values are
+  // there after settle(): until then nobody else may see it. Nothing for what takes Python to convert, or to refuse;
+  // and until Python has once converted a tensor of that device.
+  [[nodiscard]] PyRef add(PyObject* tensor, const FastType& type, const Request& request);
+
+  // Waits for what was added since the last time, without the GIL.
+  void settle();
+
+ private:
+  std::optional<Fetch> fetch_;
+};
+
+// From now on tensors of this device need no Python: torch's streams and memory are known.
+void note_known_device(int device) noexcept;
+
+}  // namespace ferry::bind
