@@ -41,7 +41,7 @@ def to_python(x: Any, /) -> Any:
 
     Notes
     -----
-    Waits for tensors on a device, one after the other, as :func:`to_numpy` does; host tensors never block.
+    Waits for tensors on CUDA devices once, for others one after the other; host tensors never block.
 
     Examples
     --------

@@ -11,7 +11,8 @@ from tensorferry import _torch
 from tensorferry._convert import destination as _destination
 from tensorferry._convert.known_dtype import as_known_dtype
 from tensorferry._convert.options import FromNumpyOptions, choose
-from tensorferry._convert.take import take
+from tensorferry._convert.take import Taken, take
+from tensorferry._device.reception import Reception
 from tensorferry._dtypes import NATIVE, resolve
 from tensorferry._errors import (
     ArgumentError,
@@ -47,11 +48,14 @@ def stack(items: Sequence[Any], /, *, to: str = "torch", dtype: Any = None, devi
     if to == "torch":
         _torch.require('stack(to="torch")')
     into_torch = to == "torch" or _torch.is_tensor(out)
-    on_devices: list[int] = []
-    batch = _take_all(items, wanted, into_torch, on_devices)
+    described: dict[int, Taken] = {}
+    batch = _take_all(items, wanted, into_torch, lambda i, item: _describe(i, item, described))
 
     def read() -> core.Batch:
-        return _take_all(items, wanted, into_torch, None) if on_devices else batch
+        if not described:
+            return batch
+        arrived = _arrived(items, described)
+        return _take_all(items, wanted, into_torch, lambda i, item: arrived.get(i) or take(item))
 
     _require_one_shape(batch)
     shape = (len(batch), *batch.shape)
@@ -80,18 +84,37 @@ def _listed(items: Any) -> list[Any]:
     return listed
 
 
-def _take_all(items: list[Any], wanted: str, into_torch: bool, on_devices: list[int] | None) -> core.Batch:
-    """Take all items; with a list for them, those on devices are only described, and noted there."""
+def _describe(i: int, item: Any, described: dict[int, Taken]) -> Taken:
+    """Take an item, or note its description when it lies on a device."""
+    taken = take(item, move=False)
+    if taken.is_described:
+        described[i] = taken
+    return taken
 
+
+def _arrived(items: list[Any], described: dict[int, Taken]) -> dict[int, Taken]:
+    """Bring the items that lie on devices to the host; those that the driver copies are waited for once."""
+    reception = Reception(None, "auto")
+    arrived = {}
+    for i, taken in described.items():
+        if taken.on_device is None:
+            arrived[i] = take(items[i])
+        else:
+            arrived[i] = Taken(reception.enqueue(taken.on_device), moved_from=taken.moved_from)
+    reception.wait()
+    return arrived
+
+
+def _take_all(items: list[Any], wanted: str, into_torch: bool, read: Callable[[int, Any], Taken]) -> core.Batch:
     def take_one(i: int, item: Any) -> core.Source:
-        return _take_one(i, item, wanted, into_torch, on_devices)
+        return _take_one(i, item, wanted, into_torch, read)
 
     if into_torch and may_have_tangents():  # the native layer does not ask
         return core.batch([take_one(i, item) for i, item in enumerate(items)], lambda _, source: source, False)
     return core.batch(items, take_one, into_torch)
 
 
-def _take_one(i: int, item: Any, wanted: str, into_torch: bool, on_devices: list[int] | None) -> core.Source:
+def _take_one(i: int, item: Any, wanted: str, into_torch: bool, read: Callable[[int, Any], Taken]) -> core.Source:
     part = part_in_autograd(item) if into_torch and _torch.is_tensor(item) else ""
     if part:
         raise AutogradError(
@@ -102,9 +125,7 @@ def _take_one(i: int, item: Any, wanted: str, into_torch: bool, on_devices: list
     if isinstance(item, np.ma.MaskedArray):
         raise DTypeError(f"item {i}, a masked array", "the mask would be lost", "fill it first: x.filled(value)")
     try:
-        taken = take(item, move=on_devices is None)
-        if on_devices is not None and taken.is_described:
-            on_devices.append(i)
+        taken = read(i, item)
         if taken.source is not None:
             return taken.source
         assert taken.array is not None

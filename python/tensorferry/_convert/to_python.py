@@ -33,15 +33,17 @@ _REMEDIES = {
 
 def to_python(x: Any, /) -> Any:
     """See :func:`tensorferry.to_python`."""
-    return _Unwrapping().unwrap(x)
+    return _Unwrapping(x).unwrap(x)
 
 
 class _Unwrapping:
     """One walk; the containers between the root and here are noted, so that a cycle is found."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Any) -> None:
+        self._root = root
         self._open_ids: set[int] = set()
         self._tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+        self._arrived: dict[int, tuple[torch.Tensor, np.ndarray[Any, Any]]] | None = None
 
     def unwrap(self, node: Any, trail: Trail = ()) -> Any:
         if node is None or isinstance(node, (str, bytes, int, float)):
@@ -54,7 +56,7 @@ class _Unwrapping:
         self._open_ids.add(id(node))
         # Plain tensors, the commonest leaves of all, are not asked what else they might be.
         children = [
-            _unwrap_tensor(child, trail, node, i)
+            self._unwrap_tensor(child, trail, node, i)
             if type(child) is self._tensor
             else self.unwrap(child, (*trail, (node, i)))
             for i, child in enumerate(opened[0])
@@ -67,14 +69,44 @@ class _Unwrapping:
             return {label(node, i).removeprefix("."): child for i, child in enumerate(children)}
         return children
 
+    def _unwrap_tensor(self, tensor: torch.Tensor, trail: Trail, container: Any, position: int) -> Any:
+        try:
+            array = self._array_of(tensor) if tensor.is_cuda else _array(tensor)
+        except FerryError as error:
+            name_leaf(error, (*trail, (container, position)))
+            raise
+        return array.tolist()
 
-def _unwrap_tensor(tensor: torch.Tensor, trail: Trail, container: Any, position: int) -> Any:
-    try:
-        array = core.to_numpy(tensor) if _is_native_dtype(tensor.dtype) else core.to_numpy(tensor, dtype="numpy")
-    except FerryError as error:
-        name_leaf(error, (*trail, (container, position)))
-        raise
-    return array.tolist()
+    def _array_of(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+        """Bring all tensors of the nest from their devices when the first is met, and wait once."""
+        if self._arrived is None:
+            tensors = _on_devices(self._root, self._tensor)
+            arrays = core.to_numpy(tensors, dtype="numpy")
+            self._arrived = {id(x): (x, array) for x, array in zip(tensors, arrays, strict=True)}
+        known = self._arrived.get(id(tensor))
+        return _array(tensor) if known is None else known[1]
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    return core.to_numpy(tensor) if _is_native_dtype(tensor.dtype) else core.to_numpy(tensor, dtype="numpy")
+
+
+def _on_devices(root: Any, tensor_type: Any) -> list[torch.Tensor]:
+    """Return the plain tensors of a nest that lie on CUDA devices, of dtypes that are native or widen to one."""
+    found, seen, left = [], set(), [root]
+    while left:
+        node = left.pop()
+        if type(node) is tensor_type:
+            if node.is_cuda and (_is_native_dtype(node.dtype) or node.dtype.is_floating_point):
+                found.append(node)
+            continue
+        if node is None or isinstance(node, (str, bytes, int, float)) or id(node) in seen:
+            continue
+        opened = open_node(node)
+        if opened is not None:
+            seen.add(id(node))
+            left.extend(opened[0])
+    return found
 
 
 def _unwrap_leaf(leaf: Any, trail: Trail) -> Any:
