@@ -19,7 +19,11 @@ GUIDES: dict[str, tuple[str, ...]] = {
         *("describe", "types.Description", "types.NestDescription", "types.Pitch", "check", "shares_memory"),
     ),
     "sharing-and-copying.md": ("writable", "pool_stats", "types.PoolStats", "trim", "options"),
-    "devices.md": ("to_numpy_async", "types.Transfer", "types.TransferStats", "to_device"),
+    "pinned-memory.md": (
+        *("empty_pinned", "zeros_pinned", "empty_like_pinned", "pinned", "types.Pinned"),
+        *("PinnedPool", "types.PinnedPoolStats", "hold"),
+    ),
+    "devices.md": ("to_numpy_async", "types.Transfer", "types.TransferStats", "types.GraphSlot", "to_device"),
     "images.md": ("images_to_tensor", "tensor_to_images"),
     "dlpack.md": ("to_dlpack", "from_dlpack", "types.Producer"),
     "nests.md": ("register_node",),

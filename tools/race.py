@@ -81,7 +81,7 @@ def pinned_rows(driver: Driver, count: int) -> NDArray[np.int32]:
     return np.ctypeslib.as_array((ctypes.c_int32 * 4 * count).from_address(address))
 
 
-CODE = {
+CODE: dict[Read, str] = {
     usual: "host.copy_(x, non_blocking=True); host.numpy()",
     at_once: "to_numpy(x)",
     later: "to_numpy_async(x).result()",
@@ -148,14 +148,12 @@ def main() -> None:
     prepared()
     host_rule = ("forgets_host_waits", "the host waits for the copy's event")
     stream_rule = ("forgets_stream_waits", "the copy waits for the snapshot's event")
-    both = ("lazy", "shuffled")
+    both = (("lazy", min(seeds, 100)), ("shuffled", seeds))  # in the lazy schedule every seed is the same
     document = {
         "usual": [race(usual, schedule, seeds) for schedule in ("lazy", "eager")],
-        "ours": [race(read, schedule, seeds) for read in (at_once, later) for schedule in both],
+        "ours": [race(read, *tried) for read in (at_once, later) for tried in both],
         "switched_off": [
-            race(read, schedule, seeds, *off)
-            for read, off in ((at_once, host_rule), (later, stream_rule))
-            for schedule in both
+            race(read, *tried, *off) for read, off in ((at_once, host_rule), (later, stream_rule)) for tried in both
         ],
         "nest": nest(),
     }

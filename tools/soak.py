@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("tests", "native", "transfer", "ferry_transfer_tests")
 NATIVE_CHECKS = 4  # one for each schedule
-DEVICE_TESTS = "tests/device/test_order.py"
+DEVICE_TESTS = ROOT / "tests" / "device"
 ORDERS = re.compile(r"^.*?(\w+): (\d+) distinct orders from (\d+) seeds", re.MULTILINE)
 FAILED = re.compile(r"^(?:\[  FAILED  \] (\S+) \(|FAILED (\S+))", re.MULTILINE)
 AT_SEED = re.compile(r"(lazy|eager|shuffled|threaded),? seed (\d+)")
@@ -51,7 +51,7 @@ class Soaked:
 
 
 def soak(name: str, command: list[str], tests: int, asked: argparse.Namespace) -> Soaked:
-    """Run a suite; each of its tests gets an equal part of half of the time."""
+    """Run a suite; each of its tests gets at most an equal part of half of the time."""
     environment = {
         **os.environ,
         "TENSORFERRY_SOAK_SEEDS": str(asked.seeds),
@@ -66,10 +66,15 @@ def soak(name: str, command: list[str], tests: int, asked: argparse.Namespace) -
     return Soaked(name, ran.stdout, ran.returncode, time.monotonic() - started)
 
 
-def count_tests() -> int:
-    """How many tests of the package there are to share the time."""
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", DEVICE_TESTS]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+def device_tests() -> list[str]:
+    """The files whose tests run in many orders; the others in them run once."""
+    files = sorted(path for path in DEVICE_TESTS.rglob("test_*.py") if " in orders(" in path.read_text())
+    return [str(path.relative_to(ROOT)) for path in files]
+
+
+def count(pytest: list[str]) -> int:
+    """How many tests a run of pytest has, to share the time."""
+    listed = subprocess.run([*pytest, "--collect-only"], cwd=ROOT, capture_output=True, text=True, check=True)
     return listed.stdout.count("::")
 
 
@@ -88,10 +93,10 @@ def main() -> int:
     native = asked.build / NATIVE
     if not native.is_file():
         parser.error(f"{native} is missing: cmake --preset release && cmake --build --preset release")
-    in_python = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", DEVICE_TESTS]
+    in_python = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *device_tests()]
     ran = [
         soak("native", [str(native), "--gtest_filter=RandomTransfers.*"], NATIVE_CHECKS, asked),
-        soak("package", in_python, count_tests(), asked),
+        soak("package", in_python, count(in_python), asked),
     ]
     print(f"{'suite':9}{'schedule':10}{'seeds':>12}{'distinct orders':>18}   (all of it simulated)")
     for suite in ran:

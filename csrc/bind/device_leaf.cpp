@@ -8,8 +8,10 @@
 #include "bind/execute.hpp"
 #include "bind/gil.hpp"
 #include "bind/torch_source.hpp"
+#include "cuda/capture.hpp"
 #include "dlpack/describe.hpp"
 #include "transfer/arrival.hpp"
+#include "transfer/captured.hpp"
 
 namespace ferry::bind {
 namespace {
@@ -19,6 +21,20 @@ std::atomic<std::uint64_t> known_devices{0};
 
 bool is_known(int device) noexcept {
   return device >= 0 && device < most_known_devices && (known_devices.load() >> device & 1) != 0;
+}
+
+// Is there a capture that a copy in this stream would become part of, or destroy?
+bool is_in_capture(int device, std::int64_t stream) {
+  const auto handle = cuda::stream_from_dlpack(stream);
+  const GilReleased released(true);
+  return handle && capture_of(transfers(), device, *handle) != cuda::CaptureState::none;
+}
+
+bool is_captured(const DeviceTensor& tensor) {
+  const GilReleased released(true);
+  cuda::Runtime& runtime = transfers().runtime();
+  const cuda::ContextScope scope = runtime.enter(tensor.device);
+  return cuda::capture_state(runtime.functions(), tensor.stream) != cuda::CaptureState::none;
 }
 
 // How it will lie in host memory, and the block on the device.
@@ -33,7 +49,7 @@ std::optional<PlainBlock> read_block(PyObject* tensor, const FastType& type) {
   const int device = reading.dl.device.device_id;
   if (!is_known(device)) return std::nullopt;
   const auto stream = work_stream_of(type.type, device);
-  if (!stream) return std::nullopt;
+  if (!stream || is_in_capture(device, *stream)) return std::nullopt;
   PlainBlock block;
   block.described.ref = describe(reading.dl);
   const Arrival arrival = arrival_of(block.described.ref.layout, true, true);
@@ -55,6 +71,12 @@ PyRef DeviceLeaves::add(PyObject* tensor, const FastType& type, const Request& r
   arriving.private_memory = true;
   const Decision decision = decide(block->described.ref, arriving);
   if (decision.path != Path::view) return {};
+  const DeviceTensor& read = block->source.tensor;
+  if (read.device != device_ || read.stream != stream_) {  // asked once for a run of tensors
+    if (is_captured(read)) return {};
+    device_ = read.device;
+    stream_ = read.stream;
+  }
   if (!fetch_) fetch_.emplace("never", "wait");
   const auto arrived = fetch_->add(block->source, block->described, true);
   if (!arrived) return {};

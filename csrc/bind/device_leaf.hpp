@@ -22,6 +22,8 @@ class DeviceLeaves {
 
  private:
   std::optional<Fetch> fetch_;
+  int device_ = -1;  // of the last tensor, whose stream is not being captured
+  cuda::CUstream stream_ = nullptr;
 };
 
 // From now on tensors of this device need no Python: torch's streams and memory are known.

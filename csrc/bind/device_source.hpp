@@ -14,6 +14,7 @@ namespace ferry::bind {
 
 struct DeviceSource {
   DeviceTensor tensor;
+  bool is_snapshot = false;  // made for one call, by work that was enqueued in the same stream
 };
 
 // Consumes a DLPack capsule of a CUDA tensor whose present value is ordered in `stream` (DLPack's number).

@@ -68,11 +68,12 @@ Fetch::Fetch(const std::string& snapshot, const std::string& back_pressure)
       snapshot_(snapshot_names.value(snapshot)),
       pressure_(pressure_names.value(back_pressure)) {}
 
-void Fetch::enqueue(const DeviceTensor& source, const HostTarget& target) {
+void Fetch::enqueue(const DeviceTensor& source, bool is_snapshot, const HostTarget& target) {
+  const Snapshot snapshot = is_snapshot && snapshot_ != Snapshot::never ? Snapshot::taken : snapshot_;
   DownloadFacts facts;
   {
     const GilReleased released(true);  // the driver may block, whatever it is asked
-    facts = batch_->download(source, target, snapshot_, pressure_);
+    facts = batch_->download(source, target, snapshot, pressure_);
   }
   nbytes_ += nbytes_of(source.ref);
   driver_copies_ += facts.driver_copies;
@@ -93,7 +94,7 @@ std::optional<Source> Fetch::add(const DeviceSource& source, const Source& descr
   if (!lease) return std::nullopt;
   const DeviceTensor part = moved_part(tensor, arrival);
   Landing landing = landing_at(lease->data(), part, arrival, described);
-  enqueue(part, HostTarget{landing.part, lease, nullptr});
+  enqueue(part, source.is_snapshot, HostTarget{landing.part, lease, nullptr});
   landing.whole.owner = lease_capsule(std::move(lease));
   return std::move(landing.whole);
 }
@@ -107,7 +108,7 @@ void Fetch::add_into(const DeviceSource& source, const Source& destination) {
   }
   DeviceTensor from = source.tensor;
   from.ref.dtype = destination.ref.dtype;  // what it is read as
-  enqueue(from, target_in(destination, std::move(place)));
+  enqueue(from, source.is_snapshot, target_in(destination, std::move(place)));
 }
 
 std::shared_ptr<const Pending> Fetch::close() {
@@ -210,16 +211,15 @@ void set_python_staging_source(PyRef source) {
     with_gil([&] {
       const PyRef answer = PyRef::steal(
           PyObject_CallFunction(static_cast<PyObject*>(held.get()), "in", device, static_cast<Py_ssize_t>(nbytes)));
-      if (!answer || !PyTuple_Check(answer.get()) || PyTuple_GET_SIZE(answer.get()) != 2) {
+      unsigned long long address = 0;
+      long long stream = 0;
+      PyObject* owner = nullptr;
+      if (!answer || !PyTuple_Check(answer.get()) ||
+          !PyArg_ParseTuple(answer.get(), "KLO", &address, &stream, &owner)) {
         PyErr_Clear();  // no memory there: then there is no staging
         return;
       }
-      const unsigned long long address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(answer.get(), 0));
-      if (PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        return;
-      }
-      memory = DeviceMemory{address, shared_owner(PyRef::borrow(PyTuple_GET_ITEM(answer.get(), 1)))};
+      memory = DeviceMemory{address, shared_owner(PyRef::borrow(owner)), reinterpret_cast<cuda::CUstream>(stream)};
     });
     return memory;
   });

@@ -33,7 +33,7 @@ class Fetch {
   [[nodiscard]] std::size_t tensors() const noexcept { return added_; }
 
  private:
-  void enqueue(const DeviceTensor& source, const HostTarget& target);
+  void enqueue(const DeviceTensor& source, bool is_snapshot, const HostTarget& target);
 
   Transfers& transfers_;
   std::unique_ptr<Transfers::Batch> batch_;

@@ -148,6 +148,14 @@ void register_device(py::module_& module) {
           },
           py::arg("address"), py::arg("dtype"), py::arg("shape"), py::arg("strides"), py::arg("device"),
           py::arg("stream"), py::arg("owner"))
+      .def(
+          "as_snapshot",
+          [](const DeviceSource& self) {
+            DeviceSource snapshot = self;
+            snapshot.is_snapshot = true;
+            return snapshot;
+          },
+          "The same, made for one call: nobody else writes to it.")
       .def_property_readonly("dtype",
                              [](const DeviceSource& self) { return std::string(info(self.tensor.ref.dtype).name); })
       .def_property_readonly("shape", [](const DeviceSource& self) { return as_tuple(self.tensor.ref.layout.shape); })
@@ -179,7 +187,8 @@ void register_device(py::module_& module) {
   module.def(
       "set_staging_source", [](const py::object& source) { set_python_staging_source(PyRef::borrow(source.ptr())); },
       py::arg("source"),
-      "Who is asked for device memory to take snapshots in: source(device, nbytes) -> (address, owner) or None.");
+      "Who is asked for device memory to take snapshots in: source(device, nbytes) -> (address, stream, owner) or"
+      " None.");
   module.def("note_known_device", &note_known_device, py::arg("device"),
              "Torch's streams and memory of this device were introduced.");
   module.def("add_foreign_streams", &add_foreign_streams, py::arg("device"), py::arg("handles"),

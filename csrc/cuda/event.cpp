@@ -18,7 +18,11 @@ constexpr unsigned flags_of(EventUse use) noexcept {
 }  // namespace
 
 Event::Event(Event&& other) noexcept
-    : pool_(other.pool_), context_(other.context_), use_(other.use_), handle_(std::exchange(other.handle_, nullptr)) {}
+    : pool_(other.pool_),
+      context_(other.context_),
+      use_(other.use_),
+      handle_(std::exchange(other.handle_, nullptr)),
+      seen_done_(other.seen_done_.load()) {}
 
 Event::~Event() {
   if (handle_ != nullptr) pool_->give_back(context_, use_, handle_);
@@ -26,17 +30,24 @@ Event::~Event() {
 
 void Event::record(CUstream stream) const {
   const Functions& functions = pool_->driver_.functions();
+  seen_done_.store(false);
   check(functions, functions.cuEventRecord(handle_, stream), "cuEventRecord");
+}
+
+CUresult Event::noted(CUresult answer) const noexcept {
+  if (answer == success) seen_done_.store(true);
+  return answer;
 }
 
 CUresult Event::ask() const {
   const Functions& functions = pool_->driver_.functions();
   std::optional<RelaxedCapture> relaxed;
   if (!mutated(Mutation::query_unrelaxed)) relaxed.emplace(functions);
-  return functions.cuEventQuery(handle_);
+  return noted(functions.cuEventQuery(handle_));
 }
 
 bool Event::is_done() const {
+  if (seen_done_.load()) return true;
   const CUresult code = ask();
   if (code == result::not_ready) return false;
   check(pool_->driver_.functions(), code, "cuEventQuery");
@@ -44,6 +55,7 @@ bool Event::is_done() const {
 }
 
 CUresult Event::query() const {
+  if (seen_done_.load()) return success;
   unsigned long long id = 0;
   const CUresult state = pool_->driver_.functions().cuCtxGetId(context_.handle, &id);
   if (state != success) return state;
@@ -54,7 +66,7 @@ void Event::wait() const {
   assert(use_ == EventUse::waiting);  // another one would burn a core
   const Functions& functions = pool_->driver_.functions();
   const RelaxedCapture relaxed(functions);
-  check(functions, functions.cuEventSynchronize(handle_), "cuEventSynchronize");
+  check(functions, noted(functions.cuEventSynchronize(handle_)), "cuEventSynchronize");
 }
 
 EventPool::~EventPool() {

@@ -1,6 +1,7 @@
 // Events: a place in a stream's work that can be waited for. They are taken from a pool and go back to it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <vector>
@@ -28,7 +29,8 @@ class Event {
 
   // Stands for all work of `stream` until now. The stream must be of the event's context. Throws Error.
   void record(CUstream stream) const;
-  // Is that work done? True for an event that was never recorded. Throws Error: also for failures of that work.
+  // Is that work done? True for an event that was never recorded. Throws Error: also for failures of that work. Once it
+  // was seen to be done the driver is not asked again: it stays done, also when the device is reset or lost later.
   [[nodiscard]] bool is_done() const;
   // The same as the driver's answer: success, not_ready, or a failure. After a reset of the device, which ends the
   // event, context_is_destroyed without asking. Throws Error where nothing can be asked.
@@ -45,11 +47,13 @@ class Event {
       : pool_(&pool), context_(context), use_(use), handle_(handle) {}
 
   [[nodiscard]] CUresult ask() const;
+  [[nodiscard]] CUresult noted(CUresult answer) const noexcept;
 
   EventPool* pool_;
   ContextIdentity context_;
   EventUse use_;
   CUevent handle_;
+  mutable std::atomic<bool> seen_done_{false};  // since it was recorded last
 };
 
 // Idle events by context and use. Any thread.

@@ -61,6 +61,7 @@ DownloadFacts Transfers::Batch::download(const DeviceTensor& source, const HostT
   refuse_unlike(target.ref, source.ref);
   if (nbytes_of(source.ref) == 0) return {};
   if (!std::exchange(reaped_, true)) transfers_.reap();
+  if (snapshot == Snapshot::taken) return copy_behind(source, target);
   if (snapshot != Snapshot::never) {
     if (const auto facts = download_staged(source, target, snapshot, pressure)) return *facts;
   }
@@ -134,6 +135,21 @@ Transfers::Batch::Attempt Transfers::Batch::try_to_stage(const DeviceTensor& sou
                std::move(out_of), hold_of(target));
   });
   return attempt;
+}
+
+// On a stream of ours, after the producer's.
+DownloadFacts Transfers::Batch::copy_behind(const DeviceTensor& source, const HostTarget& target) {
+  const auto moves = moves_between(source.ref.layout, target.ref.layout, most_moves);
+  if (!moves) throw too_many_pieces(source.ref, most_moves);
+  std::vector<Move> pieces = inside_registrations(*moves, HostEnd::destination, target);
+  const DownloadFacts facts{pieces.size(), true, false};
+  const cuda::ContextScope scope = transfers_.enter(source);
+  refuse_stream(transfers_.runtime().functions(), source);
+  enqueue_on(scope, source, [&](StreamWork& work) {
+    work.follow(scope, {address_of(target.ref), address_of(source.ref)}, std::move(pieces), source.owner,
+                hold_of(target));
+  });
+  return facts;
 }
 
 DownloadFacts Transfers::Batch::copy_in_stream(const DeviceTensor& tensor, const HostTarget& host,

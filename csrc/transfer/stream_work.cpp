@@ -50,18 +50,21 @@ void StreamWork::copy(const cuda::ContextScope& scope, CopyKind kind, const Copy
 void StreamWork::stage(const cuda::ContextScope& scope, std::uintptr_t source, const std::vector<Move>& into,
                        const std::shared_ptr<void>& tensor, std::shared_ptr<StagingSlot> slot,
                        std::uintptr_t host_address, std::vector<Move> out_of, HostHold host) {
-  prepare(scope, cuda::EventUse::ordering);
-  if (!copied_) {
-    copied_ = std::make_shared<const cuda::Event>(runtime_.events().take(scope, cuda::EventUse::waiting));
-    copy_stream_ = runtime_.copy_stream(scope, cuda::Direction::to_host, producer_);
-  }
+  prepare_to_copy_out(scope);
   hold(tensor);
   hold_slot(memory_, slot);
   const cuda::Functions& functions = runtime_.functions();
   for (const Move& move : into) {
     enqueue_copy(functions, CopyKind::on_device, {static_cast<std::uintptr_t>(slot->address()), source}, move, stream_);
   }
-  staged_.push_back({std::move(slot), host_address, std::move(out_of), std::move(host)});
+  const CopyEnds ends{host_address, static_cast<std::uintptr_t>(slot->address())};
+  staged_.push_back({std::move(slot), nullptr, ends, std::move(out_of), std::move(host)});
+}
+
+void StreamWork::follow(const cuda::ContextScope& scope, const CopyEnds& ends, std::vector<Move> moves,
+                        const std::shared_ptr<void>& tensor, HostHold host) {
+  prepare_to_copy_out(scope);
+  staged_.push_back({nullptr, tensor, ends, std::move(moves), std::move(host)});
 }
 
 void StreamWork::finish(std::vector<std::shared_ptr<const cuda::Event>>& events) {
@@ -88,8 +91,7 @@ void StreamWork::copy_out(std::vector<Staged> staged) {
   try {
     const cuda::Functions& functions = runtime_.functions();
     for (const Staged& one : staged) {
-      const CopyEnds ends{one.host_address, static_cast<std::uintptr_t>(one.slot->address())};
-      for (const Move& move : one.out_of) enqueue_copy(functions, CopyKind::to_host, ends, move, copy_stream_);
+      for (const Move& move : one.out_of) enqueue_copy(functions, CopyKind::to_host, one.ends, move, copy_stream_);
     }
   } catch (...) {
     failure = std::current_exception();  // what was enqueued before is marked all the same
@@ -98,18 +100,29 @@ void StreamWork::copy_out(std::vector<Staged> staged) {
   for (Staged& one : staged) {
     add(work.memory, std::move(one.host.lease));
     add(work.memory, std::move(one.host.owner));
-    hold_slot(work.memory, one.slot);
+    if (one.slot) hold_slot(work.memory, one.slot);
+    if (!mutated(Mutation::release_source_early)) add(work.sources, one.tensor);
   }
   try {
     copied->record(copy_stream_);
   } catch (...) {
     abandon(std::move(work.memory));
+    abandon(std::move(work.sources));
     throw;
   }
-  for (Staged& one : staged) one.slot->used_until(copied);
+  for (Staged& one : staged) {
+    if (one.slot) one.slot->used_until(copied);
+  }
   staged.clear();
   retired_.add(std::move(work));
   if (failure) std::rethrow_exception(failure);
+}
+
+void StreamWork::prepare_to_copy_out(const cuda::ContextScope& scope) {
+  prepare(scope, cuda::EventUse::ordering);
+  if (copied_) return;
+  copied_ = std::make_shared<const cuda::Event>(runtime_.events().take(scope, cuda::EventUse::waiting));
+  copy_stream_ = runtime_.copy_stream(scope, cuda::Direction::to_host, producer_);
 }
 
 // Takes first what marking the work will need.

@@ -43,19 +43,27 @@ class StreamWork {
              const std::shared_ptr<void>& tensor, std::shared_ptr<StagingSlot> slot, std::uintptr_t host_address,
              std::vector<Move> out_of, HostHold host);
 
+  // The copy follows on a stream of ours when the work is finished, from the tensor itself, which is held until then.
+  // Throws Error.
+  void follow(const cuda::ContextScope& scope, const CopyEnds& ends, std::vector<Move> moves,
+              const std::shared_ptr<void>& tensor, HostHold host);
+
   // Marks the work so far by one event for each stream, and leaves what it touches to the queue. Adds those events to
   // `events` that the host may wait for. Throws Error; even then everything is retired, or abandoned.
   void finish(std::vector<std::shared_ptr<const cuda::Event>>& events);
 
  private:
+  // A copy that comes after the snapshots: from a slot, or from a tensor that is one.
   struct Staged {
     std::shared_ptr<StagingSlot> slot;
-    std::uintptr_t host_address;
+    std::shared_ptr<void> tensor;
+    CopyEnds ends;
     std::vector<Move> out_of;
     HostHold host;
   };
 
   void prepare(const cuda::ContextScope& scope, cuda::EventUse use);
+  void prepare_to_copy_out(const cuda::ContextScope& scope);
   void hold(const std::shared_ptr<void>& tensor);
   void copy_out(std::vector<Staged> staged);
 

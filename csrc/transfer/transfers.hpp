@@ -28,6 +28,7 @@ enum class Snapshot : std::uint8_t {
   automatic,  // into staging when that is large enough, else the copy is made on the producer's stream
   always,     // or an error
   never,      // on the producer's stream
+  taken,      // the source is one: it was made for this copy in its stream, and nobody else writes to it
 };
 
 // When what is needed (a slot of staging or of the ring, room in a queue) is all in use.
@@ -106,6 +107,7 @@ class Transfers {
     [[nodiscard]] std::optional<DownloadFacts> download_staged(const DeviceTensor& source, const HostTarget& target,
                                                                Snapshot snapshot, BackPressure pressure);
     [[nodiscard]] Attempt try_to_stage(const DeviceTensor& source, const HostTarget& target, const StagedMoves& moves);
+    DownloadFacts copy_behind(const DeviceTensor& source, const HostTarget& target);
     DownloadFacts copy_in_stream(const DeviceTensor& tensor, const HostTarget& host, cuda::Direction direction);
     template <class Enqueue>
     void enqueue_on(const cuda::ContextScope& scope, const DeviceTensor& tensor, Enqueue enqueue);
@@ -147,8 +149,8 @@ class Transfers {
   template <class Use>
   auto with_context(const cuda::ContextScope& scope, Use use);
   [[nodiscard]] std::shared_ptr<DeviceStaging> staging(const cuda::ContextScope& scope);
-  // Takes memory for staging in the tensor's context; none of ours may be current. False when there is none, and, unless
-  // it must be, when there was none before.
+  // Takes memory for staging in the tensor's context; none of ours may be current. False when there is none, and,
+  // unless it must be, when there was none before.
   bool make_staging(const DeviceTensor& tensor, bool must);
   [[nodiscard]] std::shared_ptr<HostRing> ring(const cuda::ContextScope& scope, cuda::Direction direction);
 

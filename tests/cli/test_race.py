@@ -1,4 +1,4 @@
-"""``tensorferry demo race``: the usual way races on a simulated device, ours does not, a rule that is off is noticed."""
+"""``tensorferry demo race``: the usual way races on a simulated device, ours does not, a broken rule is noticed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pytest
 import tensorferry as ferry
 from helpers.captures import MODES, capture, order_after
 from helpers.device_path import leases_in_use, seen, settle, until
-from helpers.fake_cuda import FakeCuda, as_test
+from helpers.fake_cuda import PER_THREAD, FakeCuda, as_test
 from helpers.fake_cuda_arrays import DeviceArray, InterfaceArray, TableArray
 from helpers.fake_cuda_driver import Driver
 from tensorferry._transfer.graph_slot import graph_slot
@@ -141,6 +141,16 @@ def test_a_forked_stream_joins_the_capture(any_schedule: FakeCuda, stream: int):
     any_schedule.destroy_graph(made.graph)
 
 
+def test_the_per_thread_stream_can_be_captured(any_schedule: FakeCuda):
+    TableArray.current_stream = PER_THREAD
+    x, out = ready(any_schedule, PER_THREAD)
+    graph, slot = captured(any_schedule, PER_THREAD, x, out)
+    x.write_later(np.arange(6))
+    any_schedule.launch_graph(graph, PER_THREAD)
+    assert slot.wait().tolist() == list(range(6))
+    any_schedule.destroy_graph(graph)
+
+
 def test_the_graph_keeps_memory_that_nobody_else_has(any_schedule: FakeCuda, stream: int):
     fake = any_schedule
     x, out = ready(fake, stream)
@@ -161,6 +171,19 @@ def test_the_graph_keeps_memory_that_nobody_else_has(any_schedule: FakeCuda, str
     del others
     gc.collect()
     assert leases_in_use() == before - 1
+
+
+def test_memory_that_its_owner_pinned_stays_pinned_for_the_graph(any_schedule: FakeCuda, stream: int):
+    x, _ = ready(any_schedule, stream)
+    out = np.zeros(6, np.int32)
+    with ferry.pinned(out):
+        graph, slot = captured(any_schedule, stream, x, out)
+    registrations = any_schedule.live("host_registrations")
+    x.write_later(np.arange(6))
+    any_schedule.launch_graph(graph, stream)
+    assert slot.wait().tolist() == list(range(6))
+    any_schedule.destroy_graph(graph)
+    assert until(lambda: settle(any_schedule) is None and any_schedule.live("host_registrations") < registrations)
 
 
 def test_a_slot_outlives_its_graph(any_schedule: FakeCuda, stream: int):

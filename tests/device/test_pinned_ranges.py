@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import mmap
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +16,14 @@ from helpers.device_path import seen
 from helpers.fake_cuda import FakeCuda
 from helpers.fake_cuda_arrays import TableArray
 from helpers.fake_cuda_driver import Driver
-
-PAGE = mmap.PAGESIZE
-
-
-def pages(count: int, dtype: Any = np.uint8) -> Any:
-    """Memory of whole pages, which nothing else lies in."""
-    return np.frombuffer(mmap.mmap(-1, count * PAGE), dtype)
-
-
-def is_pinned(x: Any) -> bool:
-    return bool(ferry.describe(x).pinned)
+from helpers.pinned_pages import PAGE, is_pinned, pages, registrations
 
 
 @pytest.fixture
 def registered(fake: FakeCuda) -> Any:
     """How many more registrations there are than at the beginning."""
-    before = fake.live("host_registrations")
-    yield lambda: fake.live("host_registrations") - before
-    gc.collect()
-    assert fake.live("host_registrations") == before
+    with registrations(fake) as count:
+        yield count
 
 
 KINDS = {
@@ -168,7 +154,7 @@ def test_read_only_maps_are_registered_for_reading(fake: FakeCuda, registered: A
     writable.flags.writeable = False  # its pages are not
     with seen(fake) as record, ferry.pinned(writable):
         pass
-    assert [line for line in record.lines if line.startswith("cuMemHostRegister")][0].endswith("flags=3")
+    assert next(line for line in record.lines if line.startswith("cuMemHostRegister")).endswith("flags=3")
 
 
 def test_where_read_only_maps_cannot_be_registered_the_error_says_so(fake: FakeCuda, registered: Any, tmp_path: Path):
@@ -246,68 +232,4 @@ REFUSED = {
 def test_what_cannot_be_pinned_is_refused(registered: Any, make: Any, error: type[Exception]):
     with pytest.raises(error):
         ferry.pinned(np.zeros(1000), make())
-    assert registered() == 0
-
-
-def test_closing_waits_for_transfers_into_the_memory(any_schedule: FakeCuda, registered: Any):
-    memory = pages(2, np.int32)
-    x = TableArray(np.zeros(memory.size, np.int32))
-    x.write_later(np.arange(memory.size))
-    with ferry.pinned(memory):
-        transfer = ferry.to_numpy_async(x, out=memory, snapshot=False)
-    assert registered() == 0
-    assert memory.tolist() == list(range(memory.size))
-    assert transfer.result() is memory
-    assert any_schedule.violations() == []
-
-
-def test_closing_waits_as_long_as_the_device_needs(fake: FakeCuda, registered: Any):
-    memory = pages(1, np.int32)
-    fake.schedule("threaded")
-    x = TableArray(np.arange(memory.size, dtype=np.int32))
-    held = ferry.pinned(memory)
-    with fake.held():
-        ferry.to_numpy_async(x, out=memory, snapshot=False)
-        closing = threading.Thread(target=held.close)
-        closing.start()
-        time.sleep(0.05)
-        assert closing.is_alive()
-        assert registered() == 1
-    closing.join()
-    assert registered() == 0
-    assert memory.tolist() == list(range(memory.size))
-
-
-def test_dropping_it_unregisters_after_transfers_into_the_memory(any_schedule: FakeCuda, registered: Any):
-    memory = pages(2, np.int32)
-    x = TableArray(np.arange(memory.size, dtype=np.int32))
-    held = ferry.pinned(memory)
-    transfer = ferry.to_numpy_async(x, out=memory, snapshot=False)
-    del held
-    gc.collect()
-    assert transfer.result()[5] == 5
-
-
-def test_threads_that_pin_the_same_pages_do_not_collide(fake: FakeCuda, registered: Any):
-    memory = pages(16)
-    rng = np.random.default_rng(11)
-    bounds = np.sort(rng.integers(0, memory.size, (8, 60, 2)), -1)
-    failures: list[str] = []
-
-    def work(number: int) -> None:
-        fake.use_device(0)
-        for low, high in bounds[number]:
-            try:
-                with ferry.pinned(memory[low:high]):
-                    if high > low and not is_pinned(memory[low:high]):
-                        failures.append(f"{low}:{high} is not pinned")
-            except ferry.DeviceError as error:
-                failures.append(str(error))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
     assert registered() == 0

@@ -52,7 +52,7 @@ def test_thousands_in_flight_stay_within_bounds(any_schedule: FakeCuda):
         assert transfer.result().tolist() == [i % 20] * 8
     assert most_memory <= STAGING_NBYTES + 20 * 32
     assert most_registrations <= 4
-    assert most_events <= 3 * 3000  # those of transfers that nobody asked for are kept with them
+    assert most_events <= 3000 + 600  # one for each transfer that nobody has asked yet, and what is idle
 
 
 def test_a_full_queue_makes_the_caller_wait_and_nobody_else(fake: FakeCuda):

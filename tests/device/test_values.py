@@ -165,7 +165,7 @@ def test_a_cast_that_the_rule_forbids_is_refused_before_the_device_is_asked(fake
 
 
 def test_sharing_is_refused(fake: FakeCuda, kind: Any):
-    with pytest.raises(ferry.CopyRequiredError, match="cuda:0"):
+    with pytest.raises(ferry.CopyRequiredError, match="cuda"):
         ferry.to_numpy(on_device(kind, np.ones(3)), copy=False)
 
 
@@ -216,6 +216,15 @@ def test_a_nest_keeps_its_structure_and_its_other_leaves(any_schedule: FakeCuda,
     assert nest["rest"][1][0] is nest["x"]
     assert nest["rest"][1][1:] == (3, "text", None)
     assert nest["host"] is host
+
+
+@pytest.mark.parametrize("call", [ferry.to_numpy, ferry.plan], ids=["to_numpy", "plan"])
+def test_an_error_names_the_leaf(fake: FakeCuda, kind: Any, call: Any):
+    nest = {"a": [np.ones(2), on_device(kind, np.arange(3.0))]}
+    with pytest.raises(ferry.CopyRequiredError, match=r"\['a'\]\[1\]"):
+        call(nest, copy=False)
+    with pytest.raises(ferry.DTypeError, match=r"\['a'\]"):
+        call(nest, dtype="int32")
 
 
 def test_the_same_array_twice_is_copied_once(fake: FakeCuda, kind: Any):

@@ -48,14 +48,13 @@ def prepared() -> FakeCuda:
     fake = fake_cuda()
     os.environ["TENSORFERRY_LIBCUDA"] = fake.path
     core.set_transfer_limits(ring_nbytes=RING_NBYTES, staging_nbytes=STAGING_NBYTES)
-    gc.collect()
-    gc.freeze()  # else each collection of a test looks through everything that was imported
     return fake
 
 
 def fresh() -> FakeCuda:
     """The fake as in a new process, two devices, the first in use. To the product that was a reset of the device."""
     fake = prepared()
+    gc.freeze()  # else each collection looks through all that was imported, and through the capsules of earlier tests
     fake.reset()
     fake.preset("two_devices")
     fake.use_device(0)

@@ -88,8 +88,8 @@ def options(
         How many idle bytes the pool of private host copies may keep at most; 0 for none. What is above goes back to
         the system. At first it is 1/16 of memory, or of the control group's limit where that is less.
     pinned_nbytes : int, optional
-        How many bytes of pinned memory results from CUDA devices may hold; beyond, they get ordinary memory. At first
-        it is 1/8 of memory, at most 4 GiB.
+        How many bytes of pinned memory results from CUDA devices and arrays of :func:`empty_pinned` may hold; beyond,
+        they get ordinary memory. At first it is 1/8 of memory, at most 4 GiB.
     ring_nbytes : int, optional
         Bytes of pinned memory for each CUDA device and direction, through which ordinary memory is copied; 64 MiB at
         first. Taken at the device's first use: it holds for devices that were not used yet.

@@ -95,6 +95,7 @@ def _describe(i: int, item: Any, described: dict[int, Taken]) -> Taken:
 def _arrived(items: list[Any], described: dict[int, Taken]) -> dict[int, Taken]:
     """Bring the items that lie on devices to the host; those that the driver copies are waited for once."""
     reception = Reception(None, "auto")
+    reception.look_for_captures([taken.on_device for taken in described.values()])
     arrived = {}
     for i, taken in described.items():
         if taken.on_device is None:

@@ -20,8 +20,17 @@ _INSTEAD = (
 )
 
 
-def captures(on_device: OnDevice, stream: Any) -> bool:
-    """Would a copy of this be captured into a graph? Asks the driver, enqueues nothing.
+def captures(on_device: OnDevice, stream: Any, known: dict[tuple[int, int], str]) -> bool:
+    """Would a copy of this be captured into a graph? Asks the driver once for each stream, enqueues nothing.
+
+    Parameters
+    ----------
+    on_device : OnDevice
+        The tensor.
+    stream : stream or None
+        In which its value is ordered; None asks its library.
+    known : dict
+        What was asked in the same call.
 
     Raises
     ------
@@ -30,13 +39,15 @@ def captures(on_device: OnDevice, stream: Any) -> bool:
         does not tell its stream while a capture goes on in this thread.
     """
     number = on_device.current_stream() if stream is None else number_of(stream)
+    device, given = on_device.device, f"a tensor on {on_device.name}"
     if number is not None:
-        return _state(f"a tensor on {on_device.name}", on_device.device, number) == "active"
-    for library, other in _streams_of_libraries(on_device.device):
-        if _state(f"a tensor on {on_device.name}", on_device.device, other) == "active":
+        if (device, number) not in known:
+            known[device, number] = _state(given, device, number)
+        return known[device, number] == "active"
+    for library, other in _streams_of_libraries(device):
+        if _state(given, device, other) == "active":
             raise DeviceError(
-                f"a tensor on {on_device.name} whose library does not tell its stream, while {library}'s current "
-                "stream is being captured",
+                f"{given} whose library does not tell its stream, while {library}'s current stream is being captured",
                 "to be ordered before a copy it may draw a stream of ours into the capture",
                 "name the stream that its value is ordered in: stream=...",
             )

@@ -117,7 +117,8 @@ class TorchOnDevice(OnDevice):
         introduce_torch(self.device)
         bare = self._packed(stream) if self.packs else self._bare
         number = torch_stream(self.device) if stream is None else number_of(stream)
-        return core.DeviceSource.from_capsule(to_dlpack(bare), number)
+        source = core.DeviceSource.from_capsule(to_dlpack(bare), number)
+        return source.as_snapshot() if self.packs else source
 
     def as_it_is(self, stream: int) -> core.DeviceSource:
         """Hand over the memory without marks."""

@@ -47,6 +47,7 @@ class Reception:
         self._fetch: core.Fetch | None = None
         self.must_wait = False
         self.graph: GraphCopies | None = None
+        self._looked = False
 
     def look_for_captures(self, leaves: Sequence[OnDevice | None]) -> None:
         """Find out, before anything is enqueued, whether the copies would be captured into a graph.
@@ -61,7 +62,9 @@ class Reception:
         DeviceError, BufferMismatchError
             In a capture, for calls that wait, and for what cannot become part of a graph as a whole.
         """
-        inside = [leaf is not None and captures(leaf, self._stream) for leaf in leaves]
+        self._looked = True
+        known: dict[tuple[int, int], str] = {}
+        inside = [leaf is not None and captures(leaf, self._stream, known) for leaf in leaves]
         if not any(inside):
             return
         first = leaves[inside.index(True)]
@@ -88,6 +91,7 @@ class Reception:
         """
         if destination is not None:
             core.pin_on_first_use(destination, on_device.device)
+        assert self._looked  # else packing may be captured before the copy is refused
         route = choose_route(on_device, destination, self._pinned, host_waits=self.host_waits)
         source = on_device.handed_over(self._stream)
         self.must_wait |= on_device.must_wait

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from tensorferry._device.streams import torch_stream
 from tensorferry._native import core
 
 __all__ = ["introduce_torch"]
@@ -25,7 +26,7 @@ def introduce_torch(device: int) -> None:
     core.note_known_device(device)
 
 
-def _device_memory(device: int, nbytes: int) -> tuple[int, Any] | None:
+def _device_memory(device: int, nbytes: int) -> tuple[int, int, Any] | None:
     torch = sys.modules["torch"]
     if torch.cuda.is_current_stream_capturing():
         return None  # it would be memory of the graph's own pool, which a replay uses again
@@ -33,7 +34,8 @@ def _device_memory(device: int, nbytes: int) -> tuple[int, Any] | None:
         memory = torch.empty(nbytes, dtype=torch.uint8, device=f"cuda:{device}")
     except RuntimeError:  # out of memory: then there are no snapshots
         return None
-    return memory.data_ptr(), memory
+    # What others still do with memory that torch gives out anew ends in the stream that it was asked in.
+    return memory.data_ptr(), torch_stream(device), memory
 
 
 def _pool_streams(device: int) -> list[int]:

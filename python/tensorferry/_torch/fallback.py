@@ -82,6 +82,7 @@ def to_host(alias: torch.Tensor) -> torch.Tensor:
     """
     import torch
 
+    _refuse_capture(alias.device)
     host = _new_host_tensor(alias)
     try:
         stored, conjugated, negated = _without_marks(alias)
@@ -95,6 +96,18 @@ def to_host(alias: torch.Tensor) -> torch.Tensor:
     if negated:
         host = torch._neg_view(host)
     return host.conj() if conjugated else host
+
+
+def _refuse_capture(device: torch.device) -> None:
+    """Raise inside a capture of torch's: the copy waits, and would end it."""
+    import torch
+
+    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        raise DeviceError(
+            f"a copy from or to {device} in a stream that is being captured into a graph",
+            "torch makes it, and waits for it, which is not allowed during a capture",
+            "call it before the capture begins or after it has ended",
+        )
 
 
 def _without_marks(x: torch.Tensor) -> tuple[torch.Tensor, bool, bool]:
@@ -168,6 +181,7 @@ def from_host(tensor: torch.Tensor, device: torch.device | str, *, out: torch.Te
         require_fit(out, tuple(tensor.shape), tensor.dtype, target)
     elif target.type == "cpu":
         return tensor
+    _refuse_capture(target)
     tensor = tensor.detach()
     try:
         return _sent(tensor, target) if out is None else _filled(out, tensor)

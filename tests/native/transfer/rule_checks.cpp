@@ -41,6 +41,10 @@ std::string copy_comes_after_snapshot(const char* schedule, std::uint32_t seed) 
   return check_download(schedule, seed, Snapshot::always);
 }
 
+std::string copy_of_a_snapshot_comes_after_its_making(const char* schedule, std::uint32_t seed) {
+  return check_download(schedule, seed, Snapshot::taken);
+}
+
 std::string copy_comes_after_producer(const char* schedule, std::uint32_t seed) {
   return check_download(schedule, seed, Snapshot::never);
 }
@@ -76,7 +80,8 @@ std::string source_is_held_until_it_was_read(const char* schedule, std::uint32_t
     const HostTarget target = world.target(packed_image(random, DType::float32, {8, 16}));
     Transfers::Batch batch(world.transfers());
     std::string said = error_text([&] {
-      batch.download(tensor, target, seed % 2 == 0 ? Snapshot::never : Snapshot::always, BackPressure::raise);
+      constexpr Snapshot ways[] = {Snapshot::never, Snapshot::always, Snapshot::taken};
+      batch.download(tensor, target, ways[seed % 3], BackPressure::raise);
       tensor.owner.reset();
       batch.close()->wait();
     });
@@ -200,6 +205,7 @@ std::string copies_stay_inside_registrations(const char* schedule, std::uint32_t
 const std::vector<RuleCheck>& rule_checks() {
   static const std::vector<RuleCheck> all{
       {"CopyComesAfterSnapshot", Mutation::copy_before_snapshot, copy_comes_after_snapshot},
+      {"CopyOfASnapshotComesAfterItsMaking", Mutation::copy_before_snapshot, copy_of_a_snapshot_comes_after_its_making},
       {"CopyComesAfterProducer", Mutation::skip_producer_order, copy_comes_after_producer},
       {"SnapshotComesAfterProducer", Mutation::skip_producer_order, snapshot_comes_after_producer},
       {"WaitLastsUntilTheCopyIsDone", Mutation::skip_host_wait, wait_lasts_until_the_copy_is_done},

@@ -112,6 +112,32 @@ TEST_F(Batches, LetGoOfASnapshotsSourceBeforeItsCopyIsDone) {
   EXPECT_TRUE(lease.expired());
 }
 
+TEST_F(Batches, OfWhatIsASnapshotCopyItOnceOnAStreamOfOursAndHoldItUntilThen) {
+  begin();
+  const CUstream stream = world_->made_stream();
+  const Download one = make({5, 7}, stream);
+  const std::weak_ptr<void> memory = one.tensor.owner;
+  Transfers::Batch batch(world_->transfers());
+  cuda::test::forget_calls();
+  const DownloadFacts facts = batch.download(one.tensor, one.target, Snapshot::taken, BackPressure::raise);
+  EXPECT_TRUE(facts.snapshot);
+  EXPECT_FALSE(facts.on_producer_stream);
+  EXPECT_EQ(facts.driver_copies, 1U);
+  const auto pending = batch.close();
+  EXPECT_EQ(count_of("cuMemcpyDtoDAsync"), 0);
+  EXPECT_EQ(count_of("cuMemcpyDtoHAsync"), 1);
+  EXPECT_EQ(count_of("cuStreamWaitEvent"), 1);
+  one.tensor.owner.reset();
+  cuda::test::as_somebody_else(
+      [&] { cuda::test::driver_function<int(CUstream)>("cuStreamSynchronize", 2000)(stream); });
+  world_->transfers().reap();
+  EXPECT_FALSE(memory.expired());
+  pending->wait();
+  world_->settle();
+  EXPECT_TRUE(memory.expired());
+  EXPECT_EQ(values_of(one.target.ref), one.wanted);
+}
+
 TEST_F(Batches, HoldWhatADroppedPendingTouches) {
   begin();
   const Download one = make({5, 7}, world_->made_stream());

@@ -184,6 +184,7 @@ TEST_P(TransferFaults, AtTheEndOfTheDriverAreToldAndCrashNothing) {
   int told = 0;
   for (std::int64_t nth = 1; nth <= calls; nth += 7) {
     WorldOptions options;
+    options.schedule = GetParam();
     options.presets = {"two_devices"};
     TransferWorld world(options);
     Outcome outcome;

@@ -1,7 +1,8 @@
-"""No wait holds the GIL: while a call waits for the device, other Python threads go on."""
+"""Threads: no wait holds the GIL, and many threads at once get their own values."""
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ import tensorferry as ferry
 from helpers.device_path import until
 from helpers.fake_cuda import FakeCuda
 from helpers.fake_cuda_arrays import DeviceArray, InterfaceArray, TableArray
+from helpers.fake_cuda_driver import Driver
 
 LARGE = 3 << 20  # more than a slot of the ring
 
@@ -79,3 +81,43 @@ def test_asking_never_waits(fake: FakeCuda):
         assert ferry.describe(x) is not None
         transfer.add_done_callback(lambda _: None)
     assert transfer.result().tolist() == [0] * 16
+
+
+@pytest.mark.parametrize("schedule", ["lazy", "eager", "shuffled", "threaded"])
+def test_eight_threads_of_mixed_use_get_their_own_values(fake: FakeCuda, schedule: str):
+    fake.schedule(schedule, 11)
+    driver = Driver()
+    streams = [driver.stream() for _ in range(8)]
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            fake.use_device(0)
+            rng, stream = random.Random(number), streams[number]
+            for turn in range(40):
+                values = np.full(rng.choice([3, 1000, 50_000]), 100 * number + turn, np.int32)
+                x = TableArray(np.zeros_like(values), stream=stream)
+                x.write_later(values)
+                way = rng.randrange(5)
+                if way == 0:
+                    array = ferry.to_numpy(x, stream=stream)
+                elif way == 1:
+                    array = ferry.to_numpy_async(x, stream=stream).result()
+                elif way == 2:
+                    array = ferry.to_numpy([x, x.view((3,), (1,))], stream=stream, pinned=False)[0]
+                elif way == 3:
+                    array = ferry.to_numpy(x, stream=stream, out=np.empty(values.shape, np.float64))
+                else:
+                    ferry.to_numpy_async(x, stream=stream)  # dropped
+                    array = ferry.to_numpy(x, stream=stream, copy=True)
+                x.write_later(np.zeros_like(values))
+                assert np.array_equal(array, values), (number, turn, way)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert errors == []
