@@ -87,6 +87,7 @@ function(ferry_cuda_library name)
     ${ferry_csrc}/cuda/host_range.cpp
     ${ferry_csrc}/cuda/loader.cpp
     ${ferry_csrc}/cuda/primary_contexts.cpp
+    ${ferry_csrc}/cuda/pushed_context.cpp
     ${ferry_csrc}/cuda/registration.cpp
     ${ferry_csrc}/cuda/runtime.cpp
     ${ferry_csrc}/cuda/stream.cpp

@@ -5,9 +5,12 @@
 namespace ferry::cuda {
 
 RelaxedCapture::RelaxedCapture(const Functions& functions, std::nothrow_t) noexcept
-    : functions_(functions),
-      mode_(capture_mode_relaxed),
-      answer_(functions.cuThreadExchangeStreamCaptureMode(&mode_)) {}
+    : functions_(functions), mode_(capture_mode_relaxed), answer_(functions.cuThreadExchangeStreamCaptureMode(&mode_)) {
+  // The answer may be that of earlier work, and the modes exchanged all the same.
+  if (answer_ != success && mode_ != capture_mode_relaxed) {
+    report_cleanup(functions_.cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
+  }
+}
 
 RelaxedCapture::RelaxedCapture(const Functions& functions) : RelaxedCapture(functions, std::nothrow) {
   // The destructor runs from here on, since the constructor delegated to has finished.

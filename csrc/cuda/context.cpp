@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "core/mutation.hpp"
 #include "cuda/driver_error.hpp"
 #include "cuda/primary_contexts.hpp"
 
@@ -51,7 +50,7 @@ std::optional<CUdevice> current_device(const Functions& functions) {
 }
 
 ContextScope::ContextScope(const Driver& driver, PrimaryContexts& primaries, CUdevice device, Primary policy)
-    : driver_(driver), device_(device) {
+    : driver_(driver), device_(device), pushed_(driver) {
   const Functions& functions = driver.functions();
   if (current_device(functions) == device) {
     context_ = identity_of(functions, current_context(functions));
@@ -59,26 +58,20 @@ ContextScope::ContextScope(const Driver& driver, PrimaryContexts& primaries, CUd
   }
   const std::optional<ContextIdentity> primary = primaries.find(device, policy);
   if (!primary) throw no_active_context(device);
-  check(functions, functions.cuCtxPushCurrent(primary->handle), "cuCtxPushCurrent");
   context_ = *primary;
-  pushed_ = true;
+  push();
 }
 
 ContextScope::ContextScope(const Driver& driver, CUdevice device, const ContextIdentity& context)
-    : driver_(driver), device_(device), context_(context) {
+    : driver_(driver), device_(device), context_(context), pushed_(driver) {
   const Functions& functions = driver.functions();
   if (identity_of(functions, context.handle) != context) throw was_reset(device);
-  if (current_context(functions) == context.handle) return;
-  check(functions, functions.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent");
-  pushed_ = true;
+  push();
 }
 
-ContextScope::~ContextScope() {
-  const Functions* functions = driver_.functions_if_usable();
-  if (!pushed_ || functions == nullptr || mutated(Mutation::leave_context_pushed)) return;
-  CUcontext popped = nullptr;
-  const CUresult code = functions->cuCtxPopCurrent(&popped);
-  report_cleanup(code == success && popped != context_.handle ? result::invalid_context : code, "cuCtxPopCurrent");
+void ContextScope::push() {
+  pushed_.push(context_.handle);
+  check(driver_.functions(), pushed_.code(), "cuCtxPushCurrent");
 }
 
 }  // namespace ferry::cuda

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cuda/driver.hpp"
+#include "cuda/pushed_context.hpp"
 
 namespace ferry::cuda {
 
@@ -43,18 +44,19 @@ class ContextScope {
   ContextScope(const Driver& driver, CUdevice device, const ContextIdentity& context);
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
-  ~ContextScope();
 
   [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
   [[nodiscard]] CUdevice device() const noexcept { return device_; }
   [[nodiscard]] const ContextIdentity& context() const noexcept { return context_; }
-  [[nodiscard]] bool pushed() const noexcept { return pushed_; }
+  [[nodiscard]] bool pushed() const noexcept { return pushed_.pushed(); }
 
  private:
+  void push();
+
   const Driver& driver_;
   CUdevice device_;
   ContextIdentity context_;
-  bool pushed_ = false;
+  PushedContext pushed_;
 };
 
 }  // namespace ferry::cuda

@@ -90,7 +90,12 @@ Event EventPool::take(const ContextScope& scope, EventUse use) {
     }
   }
   CUevent event = nullptr;
-  check(functions, functions.cuEventCreate(&event, flags_of(use)), "cuEventCreate");
+  const CUresult code = functions.cuEventCreate(&event, flags_of(use));
+  if (code != success) {
+    // The answer may be that of earlier work, and the event made all the same.
+    if (event != nullptr) report_cleanup(functions.cuEventDestroy(event), "cuEventDestroy");
+    throw driver_error(functions, code, "cuEventCreate");
+  }
   return {*this, scope.context(), use, event};
 }
 

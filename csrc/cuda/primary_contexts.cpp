@@ -26,7 +26,12 @@ void release(const Functions& functions, CUdevice device) noexcept {
 
 ContextIdentity retained(const Functions& functions, CUdevice device) {
   CUcontext context = nullptr;
-  check(functions, functions.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+  const CUresult code = functions.cuDevicePrimaryCtxRetain(&context, device);
+  if (code != success) {
+    // The answer may be that of earlier work, and the context retained all the same.
+    if (context != nullptr) release(functions, device);
+    throw driver_error(functions, code, "cuDevicePrimaryCtxRetain");
+  }
   try {
     return identity_of(functions, context);
   } catch (...) {

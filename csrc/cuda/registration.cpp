@@ -53,6 +53,13 @@ std::optional<RegistrationOutcome> outcome_of(CUresult code) noexcept {
   }
 }
 
+// The failure of earlier work, which any call may be answered by. Codes of this call's own leave nothing behind; least
+// of all may the registration be ended that somebody else has made of the same memory.
+bool may_be_done_all_the_same(CUresult code) noexcept {
+  const auto outcome = outcome_of(code);
+  return !outcome || *outcome == RegistrationOutcome::out_of_memory;
+}
+
 }  // namespace
 
 Registration::Registration(Registration&& other) noexcept
@@ -82,15 +89,10 @@ CUresult Registration::release() noexcept {
                      (state == success && id != context_.id);
   if (ended || state != success) return ended ? success : state;
   CUcontext current = nullptr;
-  const bool push = functions->cuCtxGetCurrent(&current) == success && current == nullptr &&
-                    functions->cuCtxPushCurrent(context_.handle) == success;
-  CUresult code = success;
-  {
-    const RelaxedCapture relaxed(*functions, std::nothrow);
-    code = functions->cuMemHostUnregister(data);
-  }
-  if (push) report_cleanup(functions->cuCtxPopCurrent(&current), "cuCtxPopCurrent");
-  return code;
+  std::optional<PushedContext> pushed;  // any context will do
+  if (functions->cuCtxGetCurrent(&current) == success && current == nullptr) pushed.emplace(driver_, context_.handle);
+  const RelaxedCapture relaxed(*functions, std::nothrow);
+  return functions->cuMemHostUnregister(data);
 }
 
 RegistrationAttempt register_host(const ContextScope& scope, void* data, std::size_t nbytes, HostAccess access) {
@@ -110,6 +112,10 @@ RegistrationAttempt register_host(const ContextScope& scope, void* data, std::si
     code = functions.cuMemHostRegister(pages->data, pages->nbytes, flags);
   }
   const std::optional<RegistrationOutcome> outcome = outcome_of(code);
+  if (may_be_done_all_the_same(code)) {
+    const RelaxedCapture relaxed(functions);
+    static_cast<void>(functions.cuMemHostUnregister(pages->data));  // refused where there is nothing to undo
+  }
   if (!outcome) throw driver_error(functions, code, "cuMemHostRegister");
   if (code != success) return {*outcome, code, std::nullopt};
   return {*outcome, code, Registration(scope, pages->data, pages->nbytes)};

@@ -37,8 +37,11 @@ void order_after(const Functions& functions, CUstream stream, CUevent event) {
 OwnedStream::OwnedStream(const ContextScope& scope) : driver_(scope.driver()), context_(scope.context()) {
   // Priorities have no effect on copies between host and device.
   const Functions& functions = driver_.functions();
-  check(functions, functions.cuStreamCreateWithPriority(&handle_, stream_non_blocking, 0),
-        "cuStreamCreateWithPriority");
+  const CUresult code = functions.cuStreamCreateWithPriority(&handle_, stream_non_blocking, 0);
+  if (code == success) return;
+  // The answer may be that of earlier work, and the stream made all the same.
+  if (handle_ != nullptr) report_cleanup(functions.cuStreamDestroy(handle_), "cuStreamDestroy");
+  throw driver_error(functions, code, "cuStreamCreateWithPriority");
 }
 
 OwnedStream::OwnedStream(OwnedStream&& other) noexcept

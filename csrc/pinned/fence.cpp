@@ -27,24 +27,6 @@ bool contains(const std::vector<ContextIdentity>& list, const ContextIdentity& c
   return std::find(list.begin(), list.end(), context) != list.end();
 }
 
-// Current while it lives, whatever else of its device was: a green context has a legacy stream of its own.
-class Pushed {
- public:
-  Pushed(const Functions& functions, const ContextIdentity& context)
-      : functions_(functions), code_(functions.cuCtxPushCurrent(context.handle)) {}
-  Pushed(const Pushed&) = delete;
-  Pushed& operator=(const Pushed&) = delete;
-  ~Pushed() {
-    cuda::CUcontext popped = nullptr;
-    if (code_ == cuda::success) cuda::report_cleanup(functions_.cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
-  }
-  [[nodiscard]] CUresult code() const noexcept { return code_; }
-
- private:
-  const Functions& functions_;
-  CUresult code_;
-};
-
 // The streams of one context, which is current.
 class Recorder {
  public:
@@ -114,7 +96,7 @@ std::vector<ContextIdentity> active_primaries(cuda::Runtime& runtime) {
 Step record_in(cuda::Runtime& runtime, Fence fence, const ContextIdentity& context, bool is_primary,
                std::vector<cuda::Event>& events) {
   const Functions& functions = runtime.functions();
-  const Pushed pushed(functions, context);
+  const cuda::PushedContext pushed(runtime.driver(), context.handle);
   if (pushed.code() != cuda::success) return step_of(pushed.code());
   const Recorder recorder(runtime, context, is_primary);
   const bool whole_context = fence == Fence::context && functions.cuCtxRecordEvent != nullptr;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "cuda/capture.hpp"
@@ -38,13 +39,12 @@ class DriverPages final : public PinnedMemory {
     const cuda::Functions* functions = driver_.functions_if_usable();
     if (functions == nullptr || !cuda::is_alive(*functions, context_)) return;
     cuda::CUcontext current = nullptr;
-    const bool push = functions->cuCtxGetCurrent(&current) == cuda::success && current == nullptr &&
-                      functions->cuCtxPushCurrent(context_.handle) == cuda::success;
-    {
-      const cuda::RelaxedCapture relaxed(*functions, std::nothrow);
-      cuda::report_cleanup(functions->cuMemFreeHost(data()), "cuMemFreeHost");
+    std::optional<cuda::PushedContext> pushed;  // any context will do
+    if (functions->cuCtxGetCurrent(&current) == cuda::success && current == nullptr) {
+      pushed.emplace(driver_, context_.handle);
     }
-    if (push) cuda::report_cleanup(functions->cuCtxPopCurrent(&current), "cuCtxPopCurrent");
+    const cuda::RelaxedCapture relaxed(*functions, std::nothrow);
+    cuda::report_cleanup(functions->cuMemFreeHost(data()), "cuMemFreeHost");
   }
 
  private:

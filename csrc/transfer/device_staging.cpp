@@ -31,10 +31,8 @@ class StreamOrderedBlock {
     const cuda::Functions* functions = driver_.functions_if_usable();
     if (address_ == 0 || functions == nullptr || !cuda::is_alive(*functions, stream_.context())) return;
     const cuda::RelaxedCapture relaxed(*functions, std::nothrow);
-    const bool push = functions->cuCtxPushCurrent(stream_.context().handle) == cuda::success;
+    const cuda::PushedContext pushed(driver_, stream_.context().handle);
     cuda::report_cleanup(functions->cuMemFreeAsync(address_, stream_.handle()), "cuMemFreeAsync");
-    cuda::CUcontext popped = nullptr;
-    if (push) cuda::report_cleanup(functions->cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
   }
 
   [[nodiscard]] cuda::CUresult code() const noexcept { return code_; }

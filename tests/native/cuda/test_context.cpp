@@ -137,16 +137,23 @@ TEST_F(Contexts, AnErrorOfAnyCallLeavesNothingPushedAndNothingRetained) {
   }
 }
 
-TEST_F(Contexts, APopThatFailsIsReportedAndNotThrown) {
+TEST_F(Contexts, APopThatFailsIsReportedAndMadeOnceMore) {
   const CleanupReport before = cleanup_report();
+  const CUcontext outside = current_context(functions());
   {
     const ContextScope inside = scope(0, Primary::create);
     test::fail("cuCtxPopCurrent", 1, 999);
   }
   EXPECT_EQ(cleanup_report().failures, before.failures + 1);
   EXPECT_EQ(cleanup_report().last_code, 999);
-  CUcontext left = nullptr;
-  EXPECT_EQ(functions().cuCtxPopCurrent(&left), success);  // for the next test
+  EXPECT_EQ(current_context(functions()), outside);
+}
+
+TEST_F(Contexts, APushThatIsAnsweredByAnEarlierFailureLeavesNothingPushed) {
+  const CUcontext outside = current_context(functions());
+  test::fail("cuCtxPushCurrent", 1, 999, true);
+  EXPECT_NE(error_of([&] { const ContextScope inside = scope(0, Primary::create); }).find("999"), std::string::npos);
+  EXPECT_EQ(current_context(functions()), outside);
 }
 
 TEST_F(Contexts, AContextSetByForeignCodeMeanwhileIsReported) {

@@ -157,6 +157,16 @@ TEST_P(TransferFaults, AreToldAndLeaveNothingUnaccountedFor) {
   EXPECT_GT(told, calls / 2);  // of two for each call; others are cleanups, or have another way
 }
 
+// As the driver may answer any call with the failure of work that was enqueued before.
+TEST_P(TransferFaults, OfEarlierWorkThatAnAcceptedCallIsAnsweredByAreToldToo) {
+  const std::int64_t calls = run_with(GetParam(), {}).calls;
+  int told = 0;
+  for (std::int64_t nth = 1; nth <= calls; ++nth) {
+    told += expect_told(GetParam(), {"*", nth, 999, true}) ? 1 : 0;
+  }
+  EXPECT_GT(told, calls / 4);
+}
+
 TEST_P(TransferFaults, OfAcceptedWorkAreToldAndItsMemoryIsHeld) {
   int told = 0;
   for (const char* call :
