@@ -107,6 +107,7 @@ def test_what_touches_no_work_goes_on_in_a_capture(fake: FakeCuda, stream: int, 
     x, out = ready(fake, stream)
     with capture(fake, stream, mode) as made:
         call(x, out)
+    assert made.graph != 0  # the capture was not invalidated
     fake.destroy_graph(made.graph)
 
 
