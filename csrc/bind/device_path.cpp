@@ -1,5 +1,7 @@
 #include "bind/device_path.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -26,6 +28,9 @@ Instance& instance() {
     auto* made = new Instance;
     made->limits.results_nbytes =
         static_cast<std::size_t>(std::min(memory_limit_nbytes() / results_share_of_memory, most_results_nbytes));
+    // So that the child finds the lock free, whatever other threads were doing.
+    ::pthread_atfork([] { instance().mutex.lock(); }, [] { instance().mutex.unlock(); },
+                     [] { instance().mutex.unlock(); });
     return made;
   }();
   return only;

@@ -1,5 +1,7 @@
 #include "bind/pinned_pools.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +21,13 @@ struct Registry {
 };
 
 Registry& registry() {
-  static Registry& only = *new Registry;
+  static Registry& only = *[] {
+    auto* made = new Registry;
+    // So that the child finds the lock free, whatever other threads were doing.
+    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                     [] { registry().mutex.unlock(); });
+    return made;
+  }();
   return only;
 }
 

@@ -125,6 +125,7 @@ void register_fetch(py::module_& module) {
 }  // namespace
 
 void register_device(py::module_& module) {
+  static_cast<void>(transfer_limits());  // made now: a fork must not find another thread in the middle of making it
   py::class_<DeviceSource>(module, "DeviceSource", "A tensor in the memory of a CUDA device.")
       .def_static(
           "from_capsule",

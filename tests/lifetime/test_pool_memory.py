@@ -141,6 +141,7 @@ def test_a_forked_child_has_a_pool_of_its_own():
         source = np.arange(1 << 18)
         kept, dropped = ferry.to_numpy(source, copy=True), ferry.to_numpy(source, copy=True)
         del dropped
+        ferry.trim(1 << 22), ferry.pool_stats()  # imported: a child waits for ever for what another thread imports
         stop = threading.Event()
         def work():
             while not stop.is_set():
