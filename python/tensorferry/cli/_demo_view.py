@@ -86,5 +86,5 @@ def _about_gpu(report: Report) -> str:
         return f"A GPU seems to be here ({report.gpu}); it was left alone: all of the above is host memory."
     return (
         "No GPU that this torch can use is here: all of the above is host memory. With one, the same lines work on its "
-        'tensors; each is copied by torch, the host waits for it, and its plan says "fallback".'
+        "tensors: copied by the driver into pinned memory on CUDA, by torch elsewhere, as their plans say."
     )
