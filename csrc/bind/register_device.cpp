@@ -68,12 +68,6 @@ py::object pinned_stats() {
   return figures;
 }
 
-std::size_t trim_pinned(std::size_t keep_nbytes) {
-  const GilReleased released(true);
-  Transfers* used = transfers_if_used();
-  return used == nullptr ? 0 : used->results().trim(keep_nbytes);
-}
-
 py::dict described_arrival(const Source& source, bool producer_packs, bool host_waits) {
   const Arrival arrival = arrival_of(source.ref.layout, producer_packs, host_waits);
   py::dict facts;
@@ -208,8 +202,6 @@ void register_device(py::module_& module) {
       },
       "The limits that hold.");
   module.def("pinned_stats", &pinned_stats, "The figures of the pool of pinned results; None before its first use.");
-  module.def("trim_pinned", &trim_pinned, py::arg("keep_nbytes"),
-             "Give idle pinned memory back to the system; returns how many bytes.");
 }
 
 }  // namespace ferry::bind

@@ -49,7 +49,7 @@ def emptied(fake: FakeCuda) -> bool:
     def is_empty() -> bool:
         ferry.to_numpy(make(MIB + 1))  # a pool that grows looks what may be used again
         settle(fake)
-        core.trim_pinned(0)
+        core.PinnedPool.of_results().trim(0)
         return bool(in_use() + core.pinned_stats()["retired_nbytes"] <= 2 * MIB)
 
     return until(is_empty)
@@ -186,7 +186,7 @@ def test_trimming_gives_idle_memory_back(fake: FakeCuda):
         ferry.to_numpy(make(100_000))
         settle(fake)
     assert nothing_in_use(fake)
-    core.trim_pinned(0)
+    core.PinnedPool.of_results().trim(0)
     assert fake.live("host_registrations") <= registered + 4
 
 
