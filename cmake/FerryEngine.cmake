@@ -61,7 +61,7 @@ function(ferry_kernel_level level)
   # A fused multiply-add rounds once where two operations round twice: results would differ between levels. Nobody asks
   # for the exceptions that arithmetic on lanes without a result might raise.
   target_compile_options(ferry_kernels_${level} PRIVATE ${ARGN} -ffp-contract=off -fno-trapping-math
-    "$<$<CONFIG:Release,RelWithDebInfo>:-O3>")
+    "$<$<CONFIG:Release>:-O3>")
   target_link_libraries(ferry_kernels_${level} PRIVATE ferry_options)
   target_link_libraries(ferry_engine PRIVATE $<TARGET_OBJECTS:ferry_kernels_${level}>)
 endfunction()

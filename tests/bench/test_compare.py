@@ -107,7 +107,7 @@ def test_bytes_and_limit_are_measured_in_the_same_rounds():
         nbytes=lambda inputs: 2 * inputs["x"].nbytes,
         limit="memcpy",
         rounds=6,
-        goals=[share_of_limit(0.001), share_of_limit(1000)],
+        goals=[share_of_limit(1e-9), share_of_limit(1e9)],  # however busy the machine is
     )
     assert result.nbytes == 1 << 20
     assert result.limit.form == "limit"
@@ -119,7 +119,7 @@ def test_bytes_and_limit_are_measured_in_the_same_rounds():
 def test_goals_are_judged_by_the_paired_ratio_where_they_hold():
     candidates = [
         ours("a", slow(1)),
-        naive("b", lambda inputs: (time.sleep(0.002), 1)[1]),
+        naive("b", lambda inputs: (time.sleep(0.05), 1)[1]),
         best("c", slow(1), ("nix",)),
     ]
     goals = [
