@@ -75,6 +75,7 @@ if(FERRY_X86_LEVELS)
 endif()
 
 # The device path. The driver is opened at run time: nothing of CUDA is needed to build or to link.
+include("${CMAKE_CURRENT_LIST_DIR}/FerryKernels.cmake")
 function(ferry_cuda_library name)
   add_library(${name} STATIC EXCLUDE_FROM_ALL
     ${ferry_csrc}/cuda/capture.cpp
@@ -83,17 +84,24 @@ function(ferry_cuda_library name)
     ${ferry_csrc}/cuda/driver_error.cpp
     ${ferry_csrc}/cuda/driver_problem.cpp
     ${ferry_csrc}/cuda/event.cpp
+    ${ferry_csrc}/cuda/foreign_streams.cpp
     ${ferry_csrc}/cuda/fork_generation.cpp
     ${ferry_csrc}/cuda/host_range.cpp
+    ${ferry_csrc}/cuda/kernel_image.cpp
+    ${ferry_csrc}/cuda/kernel_library.cpp
+    ${ferry_csrc}/cuda/kernels.cpp
     ${ferry_csrc}/cuda/loader.cpp
     ${ferry_csrc}/cuda/primary_contexts.cpp
     ${ferry_csrc}/cuda/pushed_context.cpp
     ${ferry_csrc}/cuda/registration.cpp
     ${ferry_csrc}/cuda/runtime.cpp
     ${ferry_csrc}/cuda/stream.cpp
+    ${ferry_csrc}/kernels/device_copy.cpp
+    ${ferry_csrc}/kernels/piece_list.cpp
   )
   target_include_directories(${name} PUBLIC ${ferry_csrc})
   target_link_libraries(${name} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE ferry_options)
+  ferry_embed_kernels(${name} "${ferry_csrc}/cuda/kernel_image.cpp")
 endfunction()
 
 # Pinned memory and transfers, on the former.
@@ -121,22 +129,36 @@ function(ferry_device_library name cuda)
     ${ferry_csrc}/transfer/arrival.cpp
     ${ferry_csrc}/transfer/abandoned.cpp
     ${ferry_csrc}/transfer/batch.cpp
+    ${ferry_csrc}/transfer/batch_gather.cpp
+    ${ferry_csrc}/transfer/batch_kernels.cpp
     ${ferry_csrc}/transfer/captured.cpp
     ${ferry_csrc}/transfer/device_staging.cpp
     ${ferry_csrc}/transfer/driver_copy.cpp
     ${ferry_csrc}/transfer/event_wait.cpp
     ${ferry_csrc}/transfer/graph_holds.cpp
     ${ferry_csrc}/transfer/host_ring.cpp
+    ${ferry_csrc}/transfer/interruption.cpp
     ${ferry_csrc}/transfer/host_target.cpp
+    ${ferry_csrc}/transfer/kernel_copy.cpp
+    ${ferry_csrc}/transfer/link_figures.cpp
+    ${ferry_csrc}/transfer/measure_link.cpp
+    ${ferry_csrc}/transfer/measuring_time.cpp
     ${ferry_csrc}/transfer/moves.cpp
+    ${ferry_csrc}/transfer/pack_chunks.cpp
+    ${ferry_csrc}/transfer/pack_ring.cpp
+    ${ferry_csrc}/transfer/path_choice.cpp
     ${ferry_csrc}/transfer/pending.cpp
     ${ferry_csrc}/transfer/pinned_pieces.cpp
     ${ferry_csrc}/transfer/refusals.cpp
+    ${ferry_csrc}/transfer/replay_reader.cpp
+    ${ferry_csrc}/transfer/replay_ring.cpp
     ${ferry_csrc}/transfer/ring_chunks.cpp
     ${ferry_csrc}/transfer/ring_copies.cpp
+    ${ferry_csrc}/transfer/ring_packing.cpp
     ${ferry_csrc}/transfer/staged_moves.cpp
     ${ferry_csrc}/transfer/stream_work.cpp
     ${ferry_csrc}/transfer/through_ring.cpp
+    ${ferry_csrc}/transfer/through_ring_kernels.cpp
     ${ferry_csrc}/transfer/transfers.cpp
   )
   target_link_libraries(${name} PUBLIC ${cuda} ferry_engine PRIVATE ferry_options)

@@ -103,6 +103,11 @@ DriverInUse driver_in_use() {
 
 std::optional<DriverProblem> opening_problem() { return process_driver().problem; }
 
+int opened_driver_version() {
+  const OpenedDriver& opened = process_driver();
+  return opened.problem ? 0 : opened.driver->version();
+}
+
 std::string driver_status() {
   const OpenedDriver& opened = process_driver();
   if (opened.problem) return "not usable: " + opened.problem->given + ": " + opened.problem->why;

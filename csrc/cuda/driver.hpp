@@ -73,6 +73,9 @@ struct DriverInUse {
 };
 [[nodiscard]] DriverInUse driver_in_use();
 
+// The version of the process's driver, 0 where there is none. Opens the library and initialises nothing.
+[[nodiscard]] int opened_driver_version();
+
 // One line about the process's driver, "CUDA 12.4 (libcuda.so.1)" or "not usable: ...". Opens the library and
 // initialises nothing, so that devices are not asked for.
 [[nodiscard]] std::string driver_status();

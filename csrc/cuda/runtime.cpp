@@ -21,7 +21,7 @@ std::size_t shared_index(CUstream producer, std::size_t count) noexcept {
 
 }  // namespace
 
-Runtime::Runtime(const Driver& driver) : driver_(driver), primaries_(driver), events_(driver) {}
+Runtime::Runtime(const Driver& driver) : driver_(driver), primaries_(driver), events_(driver), kernels_(driver) {}
 
 Runtime::~Runtime() = default;
 
@@ -70,28 +70,10 @@ std::vector<CUstream> Runtime::own_streams(const ContextIdentity& context) const
   return own;
 }
 
-void Runtime::add_foreign_streams(int device, const std::vector<CUstream>& streams) {
+bool Runtime::add_foreign_streams(int device, const std::vector<CUstream>& streams) {
   const std::optional<ContextIdentity> primary = primaries_.find(device, Primary::if_active);
-  if (!primary) return;  // nor are there streams, then
-  const std::lock_guard lock(mutex_);
-  ForeignStreams& known = foreign_streams_[device];
-  if (known.context != *primary) known = {*primary, {}};
-  for (const CUstream stream : streams) {
-    if (std::find(known.streams.begin(), known.streams.end(), stream) == known.streams.end()) {
-      known.streams.push_back(stream);
-    }
-  }
-}
-
-std::vector<CUstream> Runtime::foreign_streams(int device) const {
-  ForeignStreams known;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = foreign_streams_.find(device);
-    if (found == foreign_streams_.end()) return {};
-    known = found->second;
-  }
-  return is_alive(functions(), known.context) ? known.streams : std::vector<CUstream>{};
+  if (primary) foreign_.add(device, *primary, streams);
+  return primary.has_value();
 }
 
 Runtime& runtime() {

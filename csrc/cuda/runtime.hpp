@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "cuda/event.hpp"
+#include "cuda/foreign_streams.hpp"
+#include "cuda/kernel_library.hpp"
 #include "cuda/primary_contexts.hpp"
 #include "cuda/stream.hpp"
 
@@ -46,13 +47,21 @@ class Runtime {
   // there are any, so that a slow producer does not hold up everybody's copies. Throws Error.
   [[nodiscard]] CUstream copy_stream(const ContextScope& scope, Direction direction, CUstream producer);
 
+  // Our kernels in the scope's context, else null: kernel_status says why, and everything works without. The first call
+  // for a context loads them, unless `stream` is capturing.
+  [[nodiscard]] const Kernels* kernels(const ContextScope& scope, std::optional<CUstream> stream = std::nullopt) {
+    return kernels_.find_or_load(scope, stream);
+  }
+  [[nodiscard]] KernelStatus kernel_status(const ContextIdentity& context) const { return kernels_.status(context); }
+
   // Every stream of ours in this context, for fences.
   [[nodiscard]] std::vector<CUstream> own_streams(const ContextIdentity& context) const;
 
   // Streams of others that a fence on this device must cover besides the legacy stream and ours (torch's pool
-  // streams). They must live as long as the device's primary context; a reset ends and forgets them. Throws Error.
-  void add_foreign_streams(int device, const std::vector<CUstream>& streams);
-  [[nodiscard]] std::vector<CUstream> foreign_streams(int device) const;
+  // streams). False while the device has no active context, and so no streams. Throws Error.
+  bool add_foreign_streams(int device, const std::vector<CUstream>& streams);
+  [[nodiscard]] std::vector<CUstream> foreign_streams(int device) const { return foreign_.of(device, functions()); }
+  [[nodiscard]] ForeignStreams& foreign() noexcept { return foreign_; }
 
  private:
   struct Served {
@@ -69,17 +78,13 @@ class Runtime {
   [[nodiscard]] std::optional<CUstream> known_stream(const ContextIdentity& context, Direction direction,
                                                      CUstream producer);
 
-  struct ForeignStreams {
-    ContextIdentity context;
-    std::vector<CUstream> streams;
-  };
-
   const Driver& driver_;
   PrimaryContexts primaries_;
   EventPool events_;
+  KernelLibrary kernels_;
   mutable std::mutex mutex_;
   std::vector<CopyStreams> copy_streams_;
-  std::map<int, ForeignStreams> foreign_streams_;
+  ForeignStreams foreign_;
 };
 
 // The process's own, made by the first call. Throws Error where there is no driver to work with.

@@ -61,6 +61,7 @@ struct Unprepared : std::runtime_error {
 [[nodiscard]] std::span<const Question> capture_conflict_questions();
 [[nodiscard]] std::span<const Question> capture_join_questions();
 [[nodiscard]] std::span<const Question> graph_questions();
+[[nodiscard]] std::span<const Question> launch_questions();
 
 // All of them, in the order in which they are asked.
 [[nodiscard]] std::vector<Topic> all_topics();

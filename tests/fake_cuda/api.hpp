@@ -83,6 +83,16 @@ Result cuMemcpyPeerAsync(Pointer to, Context to_context, Pointer from, Context f
 Result cuMemcpyBatchAsync(Pointer* to, Pointer* from, std::size_t* nbytes, std::size_t count,
                           CopyAttributes* attributes, std::size_t* firsts, std::size_t n, std::size_t* failed_at,
                           Stream stream);
+Result cuLibraryLoadData(Library* library, const void* image, int* jit_options, void** jit_values, unsigned jit_count,
+                         int* options, void** values, unsigned option_count);
+Result cuLibraryUnload(Library library);
+Result cuLibraryGetKernel(Kernel* kernel, Library library, const char* name);
+Result cuKernelGetFunction(Function* function, Kernel kernel);
+Result cuFuncGetAttribute(int* value, int attribute, Function function);
+Result cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                      unsigned block_y, unsigned block_z, unsigned shared_nbytes, Stream stream, void** parameters,
+                      void** extra);
+
 Result cuMemsetD8Async(Pointer to, unsigned char value, std::size_t nbytes, Stream stream);
 
 }  // namespace fake

@@ -92,7 +92,11 @@ Result cuEventQuery(Event event) {
     if (w.settings.forgets_host_waits) return success;
     ++w.report.counts["queries"];
     if (!w.engine.is_done(at->captured)) {
-      if (w.engine.held() || at->put_off++ < w.settings.not_ready_answers) return not_ready;
+      if (w.engine.held() || at->put_off++ < w.settings.not_ready_answers) {
+        const Context asked = at->context;
+        w.engine.show_a_part(at->captured, lock);
+        return asked->error != success ? asked->error : not_ready;
+      }
       if (w.engine.schedule() == Schedule::threaded) return not_ready;
     }
     const Context context = at->context;

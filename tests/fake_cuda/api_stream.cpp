@@ -88,7 +88,10 @@ Result cuStreamQuery(Stream stream) {
     ++w.report.counts["queries"];
     bool done = true;
     for (const u64 id : w.tail_of(at)) done = done && w.engine.is_done(id);
-    if (!done && (w.engine.held() || at->put_off++ < w.settings.not_ready_answers)) return not_ready;
+    if (!done && (w.engine.held() || at->put_off++ < w.settings.not_ready_answers)) {
+      w.engine.show_a_part(at->last, lock);
+      return at->context->error != success ? at->context->error : not_ready;
+    }
     if (!done && w.engine.schedule() == Schedule::threaded) return not_ready;
     at->put_off = 0;
     for (const u64 id : w.tail_of(at)) w.engine.finish(id, lock);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "device_memory.hpp"
+#include "kernel_run.hpp"
 #include "symbols.hpp"
 #include "world.hpp"
 
@@ -15,6 +16,7 @@ EXPORT void fake_reset() {
   World& w = world();
   Lock lock(w.mutex);
   w.reset(lock);
+  kernel_mistakes() = {};
 }
 
 EXPORT int fake_schedule(const char* kind, std::uint64_t seed) {

@@ -5,17 +5,21 @@
 namespace fake {
 namespace {
 
-constexpr Pointer alias = Pointer{1} << 60;  // no address of a process lies there
+constexpr std::uintptr_t nowhere = 1;
 
 }  // namespace
 
-Pointer device_pointer_of(const World& w, std::uintptr_t host) {
-  return w.settings.same_host_pointers ? host : host + alias;
+Pointer device_pointer_of(World& w, std::uintptr_t host) {
+  if (w.settings.same_host_pointers) return host;
+  const auto range = w.host.classify(host, 1);
+  return range.kind == HostKind::pinned ? range.registration->window + (host - range.registration->begin) : 0;
 }
 
 std::uintptr_t host_address_of(const World& w, Pointer pointer) {
   if (w.settings.same_host_pointers) return pointer;
-  return pointer >= alias ? pointer - alias : 0;
+  if (!w.host.is_window(pointer)) return 0;
+  const Registration* seen = w.host.seen_at(pointer);
+  return seen == nullptr ? nowhere : seen->begin + (pointer - seen->window);
 }
 
 Result find_device(World& w, const char* who, Pointer pointer, std::size_t nbytes, bool writes, Place& place) {

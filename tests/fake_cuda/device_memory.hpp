@@ -25,8 +25,8 @@ Result find_device(World& w, const char* who, Pointer pointer, std::size_t nbyte
 /// Host memory: wholly inside one registration, or wholly outside all.
 Result find_host(World& w, const char* who, const void* pointer, std::size_t nbytes, bool writes, Place& place);
 
-/// The device's address of registered host memory, and back.
-Pointer device_pointer_of(const World& w, std::uintptr_t host);
+/// The device's address of registered host memory, and back; 0 for what is no such address.
+Pointer device_pointer_of(World& w, std::uintptr_t host);
 std::uintptr_t host_address_of(const World& w, Pointer pointer);
 
 }  // namespace fake

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <set>
 
-#include "host_pages.hpp"
-
 namespace fake {
 
 using namespace std::chrono_literals;
@@ -13,8 +11,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto patience = 30s;  // no test may hang for ever
-
-void count_order(u64& order, u64 id) { order = (order ^ id) * 1099511628211U + 14695981039346656037U; }
 
 }  // namespace
 
@@ -52,66 +48,6 @@ std::vector<u64> Engine::needed_for(std::vector<u64> open) const {
     open.insert(open.end(), found->second.after.begin(), found->second.after.end());
   }
   return {needed.begin(), needed.end()};  // an operation's number is greater than those it waits for
-}
-
-bool Engine::may_run(const Operation& operation) {
-  for (const Access& access : operation.accesses) {
-    if (access.allocation != 0) {
-      const Allocation* owner = arena_.by_number(access.allocation);
-      if (owner == nullptr || owner->freed) {
-        report_.violation(operation.name + " ran after device#" + std::to_string(access.allocation) + " was freed");
-        return false;
-      }
-    } else if (access.registration != 0 && std::ranges::count(orphaned_, access.registration) > 0) {
-      return false;  // reported when the registration went
-    } else if (!is_mapped(access.address, access.nbytes)) {
-      report_.violation(operation.name + " ran after its host memory was unmapped");
-      return false;
-    }
-  }
-  return true;
-}
-
-void Engine::run(u64 id, Lock& lock) {
-  Operation& operation = pending_.at(id);  // stays where it is until it is erased below
-  if (fault_at_execution && operation.body) {
-    if (const Result failed = fault_at_execution(operation); failed != success) {
-      context_failed(operation.context_id, failed);
-      return;
-    }
-  }
-  count_order(order_seen_, id - counted_from_);
-  if (operation.body && may_run(operation)) {
-    operation.running = true;
-    std::set<u64> opened;
-    for (const Access& access : operation.accesses) {
-      if (access.allocation != 0 && opened.insert(access.allocation).second) {
-        arena_.open(*arena_.by_number(access.allocation));
-      }
-    }
-    const bool alone = schedule_ != Schedule::threaded;
-    alone ? show_to_sanitizer() : lock.unlock();
-    order_after(accepted_key(id));
-    for (const u64 before : operation.after) order_after(done_key(before));
-    on_device() = true;
-    operation.body();
-    on_device() = false;
-    order_before(done_key(id));
-    alone ? hide_from_sanitizer() : lock.lock();
-    for (const u64 number : opened) {
-      if (Allocation* allocation = arena_.by_number(number)) arena_.close(*allocation);
-    }
-  }
-  if (!operation.body) {
-    show_to_sanitizer();
-    for (const u64 before : operation.after) order_after(done_key(before));
-    order_before(done_key(id));
-    hide_from_sanitizer();
-  }
-  const auto finally = std::move(operation.finally);
-  pending_.erase(id);
-  if (finally) finally();
-  changed_.notify_all();
 }
 
 void Engine::saw_done(u64 id) {
@@ -159,7 +95,9 @@ void Engine::progress(Lock& lock) {
   while (random_() % 3 == 0) {
     const auto candidates = ready();
     if (candidates.empty()) return;
-    run(candidates[random_() % candidates.size()], lock);
+    const u64 chosen = candidates[random_() % candidates.size()];
+    const bool may_stay = static_cast<bool>(pending_.at(chosen).kernel) && random_() % 2 == 0;
+    may_stay ? run_a_part(chosen, lock) : run(chosen, lock);
   }
 }
 

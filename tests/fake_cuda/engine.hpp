@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -12,9 +13,22 @@
 #include "arena.hpp"
 #include "lock.hpp"
 #include "report.hpp"
+#include "store_log.hpp"
 #include "types.hpp"
 
 namespace fake {
+
+/// What a kernel that has run leaves to be done: its stores to host memory arrive one by one, and it ends after them.
+struct Landing {
+  std::vector<Piece> pieces;
+  std::size_t landed = 0;
+  Result failed = success;
+
+  bool complete() const { return landed == pieces.size(); }
+  void land(std::size_t count);
+  /// How many a host may have seen next; often just up to a store with release, when it looks for what must be there.
+  std::size_t some(std::mt19937_64& random) const;
+};
 
 /// Memory that an operation reads or writes.
 struct Access {
@@ -23,16 +37,19 @@ struct Access {
   bool writes = false;
   u64 allocation = 0;    ///< number of the device allocation, or 0
   u64 registration = 0;  ///< number of the host registration, or 0
+  u64 library = 0;       ///< number of the library whose kernel it is, or 0
 };
 
 struct Operation {
   std::string name;
   u64 context_id = 0;
-  std::vector<u64> after;          ///< operations that must be done before
-  std::vector<Access> accesses;    ///< empty for records and waits
-  std::function<void()> accepted;  ///< when the driver takes it, before it returns to the caller
-  std::function<void()> body;      ///< moves the bytes; may run without the lock
-  std::function<void()> finally;   ///< bookkeeping, under the lock, when it is done
+  std::vector<u64> after;                            ///< operations that must be done before
+  std::vector<Access> accesses;                      ///< empty for records and waits
+  std::function<void()> accepted;                    ///< when the driver takes it, before it returns to the caller
+  std::function<void()> body;                        ///< moves the bytes; may run without the lock
+  std::function<std::shared_ptr<Landing>()> kernel;  ///< the same, in the place of `body`, with stores that land later
+  std::shared_ptr<Landing> landing;                  ///< once it has run
+  std::function<void()> finally;                     ///< bookkeeping, under the lock, when it is done
   bool running = false;
   u64 stream = 0;  ///< whose queue it fills
 };
@@ -53,6 +70,8 @@ class Engine {
   void saw_done(u64 id);
   /// What the schedule does at any call of the driver.
   void progress(Lock& lock);
+  /// The host has asked for `id` and is told to wait: kernels on the way there may show a part of what they store.
+  void show_a_part(u64 id, Lock& lock);
   /// Abandon the work of a context, as after an error that sticks.
   void abandon(u64 context_id, Lock& lock);
   /// The same for what does not run right now, without waiting for what does.
@@ -92,6 +111,13 @@ class Engine {
   std::vector<u64> needed_for(std::vector<u64> ids) const;
   std::vector<u64> ready() const;
   void run(u64 id, Lock& lock);
+  /// The same, but a kernel may stay behind with stores that have not landed.
+  void run_a_part(u64 id, Lock& lock);
+  /// False where there is nothing more to do with it.
+  bool begin(u64 id, Lock& lock);
+  void carry_out(u64 id, Lock& lock);
+  void land_slowly(Operation& operation, Lock& lock);
+  void end(u64 id);
   bool may_run(const Operation& operation);
   void work(u64 generation);
   void stop_workers(Lock& lock);
@@ -112,5 +138,8 @@ class Engine {
   void* accepted_key(u64 id) { return &keys_[0][id % 4096]; }
   void* done_key(u64 id) { return &keys_[1][id % 4096]; }
 };
+
+/// True while the calling thread runs an operation and holds the lock meanwhile.
+bool& runs_under_lock();
 
 }  // namespace fake

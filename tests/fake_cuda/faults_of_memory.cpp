@@ -9,6 +9,7 @@
 namespace fake {
 
 thread_local bool running_on_device __attribute__((tls_model("initial-exec"))) = false;
+thread_local bool running_a_kernel __attribute__((tls_model("initial-exec"))) = false;
 
 namespace {
 
@@ -46,7 +47,7 @@ void handle(int signal, siginfo_t* info, void* machine) {
   const std::size_t at = written.load();
   if (at - read.load() >= capacity) return;
   Slot& slot = slots[written.fetch_add(1) % capacity];
-  slot.touch = {address, state, running_on_device};
+  slot.touch = {address, state, running_on_device, running_a_kernel && state != PageState::live};
   slot.full.store(true);
 }
 

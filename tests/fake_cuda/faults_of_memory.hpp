@@ -12,6 +12,7 @@ struct Touch {
   std::uintptr_t address;
   PageState state;
   bool by_device;
+  bool quiet;  ///< by a kernel, whose accesses are judged before they happen
 };
 
 /// Install the handler; other faults go to whoever was there before.
@@ -24,5 +25,7 @@ std::vector<Touch> take_touches();
 
 // Read inside a signal handler, where the usual model of thread-local memory may allocate.
 extern thread_local bool running_on_device __attribute__((tls_model("initial-exec")));
+extern thread_local bool running_a_kernel __attribute__((tls_model("initial-exec")));
+inline bool& quiet_touches() { return running_a_kernel; }
 
 }  // namespace fake

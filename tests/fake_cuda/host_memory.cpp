@@ -26,12 +26,20 @@ bool HostMemory::overlaps(std::uintptr_t address, std::size_t nbytes) const {
 
 Registration& HostMemory::add(std::uintptr_t address, std::size_t nbytes, unsigned flags, bool allocated,
                               u64 context_id, Device device) {
-  return by_address_[address] = {++last_, address, nbytes, flags, allocated, context_id, device};
+  const std::uintptr_t window = windows_.make(address, nbytes);
+  return by_address_[address] = {++last_, address, nbytes, flags, allocated, context_id, device, window};
 }
 
 Registration* HostMemory::starting_at(std::uintptr_t address) {
   const auto found = by_address_.find(address);
   return found == by_address_.end() ? nullptr : &found->second;
+}
+
+const Registration* HostMemory::seen_at(std::uintptr_t address) const {
+  for (const auto& [begin, registration] : by_address_) {
+    if (registration.window != 0 && address - registration.window < registration.nbytes) return &registration;
+  }
+  return nullptr;
 }
 
 void HostMemory::drop_with(u64 context_id) {
@@ -59,6 +67,7 @@ void HostMemory::clear() {
   for (const Registration& one : retired_) munmap(reinterpret_cast<void*>(one.begin), page_up(one.nbytes));
   by_address_.clear();
   retired_.clear();
+  windows_.forget_all();
   last_ = 0;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "types.hpp"
+#include "windows.hpp"
 
 namespace fake {
 
@@ -17,7 +18,8 @@ struct Registration {
   bool allocated;  ///< by cuMemHostAlloc, not registered
   u64 context_id;
   Device device;
-  bool stale = false;  ///< shared with a forked child on a machine where that breaks pinning
+  std::uintptr_t window = 0;  ///< where kernels see it
+  bool stale = false;         ///< shared with a forked child on a machine where that breaks pinning
   bool reported = false;
 
   std::uintptr_t end() const { return begin + nbytes; }
@@ -38,6 +40,9 @@ class HostMemory {
   Registration& add(std::uintptr_t address, std::size_t nbytes, unsigned flags, bool allocated, u64 context_id,
                     Device device);
   Registration* starting_at(std::uintptr_t address);
+  bool is_window(std::uintptr_t address) const { return windows_.contains(address); }
+  /// Whose window that is; null if nobody's.
+  const Registration* seen_at(std::uintptr_t address) const;
   void remove(std::uintptr_t address) { by_address_.erase(address); }
   /// End what a context has made. Memory that the driver allocated is filled with poison and stays mapped until the
   /// next reset of the world: a real one would be gone, and reading it would end the process.
@@ -49,6 +54,7 @@ class HostMemory {
  private:
   std::map<std::uintptr_t, Registration> by_address_;
   std::vector<Registration> retired_;
+  Windows windows_;
   u64 last_ = 0;
 };
 

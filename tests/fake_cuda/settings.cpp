@@ -47,6 +47,11 @@ const std::map<std::string, std::function<void(Settings&)>>& presets() {
       {"no_stream_writes", [](Settings& s) { s.stream_writes_supported = false; }},
       {"forgets_stream_waits", [](Settings& s) { s.forgets_stream_waits = true; }},
       {"forgets_host_waits", [](Settings& s) { s.forgets_host_waits = true; }},
+      {"image_invalid", [](Settings& s) { s.image_answer = invalid_image; }},
+      {"image_of_other_architectures", [](Settings& s) { s.image_answer = no_binary; }},
+      {"image_with_invalid_ptx", [](Settings& s) { s.image_answer = invalid_ptx; }},
+      {"image_of_newer_toolkit", [](Settings& s) { s.image_answer = unsupported_ptx; }},
+      {"lazy_loading", [](Settings& s) { s.lazy_loading = true; }},
       {"sysmem_old", [](Settings& s) { s.copy_on_write_after_fork = true; }},
   };
   return all;

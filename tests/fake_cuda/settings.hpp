@@ -40,6 +40,11 @@ struct Settings {
   bool stream_writes_supported = true;
   std::size_t batch_limit = 50000;  ///< copies that one batch may have
 
+  Result image_answer = success;  ///< to every image of kernels
+  bool lazy_loading = false;      ///< a kernel is loaded by its first launch, unless its attributes were asked for
+  std::uint32_t kernel_first_block = 0, kernel_blocks = ~0U;  ///< only these run
+  std::uint64_t kernel_seed = 0;                              ///< chooses the orders of blocks, threads and stores
+
   // Broken on purpose, to show what the waits are for: accepted, and then nothing is waited for.
   bool forgets_stream_waits = false;
   bool forgets_host_waits = false;  ///< for events; streams are still waited for

@@ -181,6 +181,12 @@ const Symbol all[] = {
     STREAM(cuMemcpyBatchAsync, 12080),
     WRONG(cuMemcpyBatchAsync, 13000, 24),
     STREAM(cuMemsetD8Async, 3020),
+    PLAIN(cuLibraryLoadData, 12000),
+    PLAIN(cuLibraryUnload, 12000),
+    PLAIN(cuLibraryGetKernel, 12000),
+    PLAIN(cuKernelGetFunction, 12000),
+    PLAIN(cuFuncGetAttribute, 2020),
+    STREAM(cuLaunchKernel, 4000),
 };
 
 #undef PLAIN

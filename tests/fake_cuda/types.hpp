@@ -11,6 +11,9 @@ struct CUgraph_st;
 struct CUgraphNode_st;
 struct CUgraphExec_st;
 struct CUuserObject_st;
+struct CUlib_st;
+struct CUkern_st;
+struct CUfunc_st;
 
 namespace fake {
 
@@ -25,14 +28,18 @@ using Graph = CUgraph_st*;
 using GraphNode = CUgraphNode_st*;
 using GraphExec = CUgraphExec_st*;
 using UserObject = CUuserObject_st*;
+using Library = CUlib_st*;
+using Kernel = CUkern_st*;
+using Function = CUfunc_st*;
 using HostFunction = void (*)(void*);
 
 inline constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
-                        stub_library = 34, no_device = 100, invalid_device = 101, invalid_context = 201,
+                        stub_library = 34, no_device = 100, invalid_device = 101, invalid_image = 200,
+                        invalid_context = 201, no_binary = 209, invalid_ptx = 218, unsupported_ptx = 222,
                         invalid_handle = 400, illegal_state = 401, not_found = 500, not_ready = 600,
                         illegal_address = 700, context_is_destroyed = 709, already_registered = 712,
-                        not_registered = 713, launch_failed = 719, not_permitted = 800, not_supported = 801,
-                        driver_mismatch = 803, compat_not_supported = 804, unknown_error = 999;
+                        not_registered = 713, misaligned_address = 716, launch_failed = 719, not_permitted = 800,
+                        not_supported = 801, driver_mismatch = 803, compat_not_supported = 804, unknown_error = 999;
 inline constexpr Result capture_unsupported = 900, capture_invalidated = 901, capture_merge = 902,
                         capture_unmatched = 903, capture_unjoined = 904, capture_isolation = 905,
                         capture_implicit = 906, captured_event = 907, capture_wrong_thread = 908;

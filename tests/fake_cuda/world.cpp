@@ -101,6 +101,7 @@ void World::destroy(CUctx_st& context, Lock& lock) {
   for (auto& [begin, allocation] : arena.all()) {
     if (!allocation.freed && allocation.context_id == context.id) arena.free(allocation);
   }
+  programs.remove_functions_of(context.id);
   if (!settings.registrations_outlive_context) drop_host_memory(context.id, lock);
   context.references = 0;
   context.legacy = nullptr;
@@ -228,6 +229,7 @@ void World::reset(Lock& lock) {
   for (auto* all : {&primary, &green}) {
     for (auto& context : *all) context = CUctx_st{};
   }
+  programs.clear();
   faults.clear();
   report.clear();
   settings = Settings{};

@@ -14,6 +14,7 @@
 #include "graph.hpp"
 #include "handles.hpp"
 #include "host_memory.hpp"
+#include "libraries.hpp"
 #include "report.hpp"
 #include "settings.hpp"
 #include "user_objects.hpp"
@@ -49,6 +50,7 @@ struct World {
   Handles<CUgraph_st> graphs;
   Handles<CUgraphExec_st> execs;
   Captures captures;
+  Libraries programs;
   bool initialized = false;
   pid_t owner = 0;
   u64 epoch = 1, last_context = 0, last_stream = 0, last_event = 0, last_graph = 0, last_exec = 0;

@@ -96,7 +96,7 @@ def test_each_thread_has_a_stack_of_its_own(fake: FakeCuda, driver: Driver):
     seen: list[int | None] = []
     thread = threading.Thread(target=lambda: seen.append(driver.get_handle("cuCtxGetCurrent")))
     thread.start()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert seen == [None]
     assert driver.get_handle("cuCtxGetCurrent") is not None
 
@@ -105,8 +105,8 @@ def test_a_thread_that_ends_with_a_context_pushed_is_reported(fake: FakeCuda, dr
     context = driver.context()
     thread = threading.Thread(target=lambda: driver("cuCtxPushCurrent", context))
     thread.start()
-    thread.join(timeout=10)
-    patience = time.monotonic() + 10
+    thread.join(timeout=60)
+    patience = time.monotonic() + 60
     while fake.live("pushed_contexts") and time.monotonic() < patience:
         time.sleep(0.001)  # the thread itself ends after Python has seen it end
     assert fake.violations() == ["a thread ended with 1 contexts left pushed"]

@@ -201,6 +201,6 @@ def test_threads_replay_while_another_captures(fake: FakeCuda, driver: Driver):
     for _ in range(50):
         fake.begin_capture(other)
         fake.destroy_graph(fake.end_capture(other))
-    thread.join(timeout=20)
+    thread.join(timeout=60)
     wait_for(driver, stream)
     assert (counted, array.peek().tolist()) == ([50], [1] * 8)

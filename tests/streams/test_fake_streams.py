@@ -58,7 +58,7 @@ def test_the_per_thread_stream_is_another_one_in_each_thread(fake: FakeCuda, dri
 
     thread = threading.Thread(target=write_in_another_thread)
     thread.start()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     host, event = pinned(1), driver.event()
     driver("cuMemcpyDtoHAsync", host.ctypes.data, array.pointer, 1, PER_THREAD)
     driver("cuEventRecord", event, PER_THREAD)
@@ -121,7 +121,7 @@ def test_nothing_is_done_while_the_device_is_held(fake: FakeCuda, driver: Driver
         assert not any(driver.is_done(event) for _ in range(20))
         time.sleep(0.05)
         released = time.monotonic()
-    waiter.join(timeout=10)
+    waiter.join(timeout=60)
     assert done[0] >= released
     assert array.peek().tolist() == [1]
 

@@ -21,6 +21,7 @@ std::vector<Topic> all_topics() {
       {"capture, conflicts", capture_conflict_questions()},
       {"capture, several streams", capture_join_questions()},
       {"graphs", graph_questions()},
+      {"launches", launch_questions()},
       {"reset", reset_questions()},
   };
 }
