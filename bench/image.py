@@ -34,6 +34,19 @@ def _images(rng: np.random.Generator, height: int, width: int, count: int) -> In
     return named(images=images, cv2=_opencv())
 
 
+def _sent(rng: np.random.Generator, height: int, width: int, count: int, device: str = "cuda") -> Inputs:
+    """Make host images, ordinary and in torch's pinned memory, for a device that is there."""
+    inputs = _images(rng, height, width, count)
+    torch = inputs["torch"]
+    pinned = torch.from_numpy(np.stack(inputs["images"])).pin_memory()
+    return inputs | {"pinned": pinned, "device": device}
+
+
+def _sent_by_torch(inputs: Inputs) -> Any:
+    there = inputs["pinned"].to(inputs["device"], non_blocking=True)
+    return there.permute(0, 3, 1, 2).flip(1).float().div_(255).contiguous()
+
+
 def _opencv() -> Any:
     try:
         return importlib.import_module("cv2")
@@ -153,6 +166,25 @@ _CASES = (
         limit="non-temporal copy",
         points=({"height": 480, "width": 640, "count": 8}, {"height": 224, "width": 224, "count": 16}),
         quick=({"height": 224, "width": 224, "count": 4},),
+    ),
+    Case(
+        name="image.to_device",
+        title="A list of BGR uint8 images of the host to one RGB float32 tensor on the device, NCHW, from 0 to 1",
+        setup=_sent,
+        candidates=(
+            ours("ferry.images_to_tensor(images, bgr=True, device=device)"),
+            naive("ferry.images_to_tensor(images, bgr=True).to(device)"),
+            naive("torch.stack(...).to(device)...", lambda inputs: _torch_batch(inputs).to(inputs["device"])),
+            best("pinned.to(device, non_blocking=True).permute().flip().float().div_(255)", _sent_by_torch),
+        ),
+        expected=lambda inputs: np.stack([_normalised(image) for image in inputs["images"]]),
+        check=_WITHIN_ROUNDING,
+        nbytes=lambda inputs: sum(int(image.size) for image in inputs["images"]),
+        limit="h2d",
+        goals=(share_of_limit(0.93, lambda point: int(point["count"]) >= 16),),
+        points=({"height": 224, "width": 224, "count": 64}, {"height": 1080, "width": 1920, "count": 16}),
+        quick=({"height": 224, "width": 224, "count": 64},),
+        devices=("cuda",),
     ),
 )
 

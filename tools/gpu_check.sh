@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What only a GPU can show, in under six minutes: builds and installs the package, asks the driver the litmus
-# questions, runs tests/gpu and times copies. Prints one compact table last. No network is used.
+# questions, runs tests/gpu, times copies and runs the benchmark for devices, quickly. Prints one compact table last. No network is used.
 #   tools/gpu_check.sh [WHEELS]     WHEELS: a folder of wheels to install first: apache-tvm-ffi, and what is missing
 # Logs and figures go to $OUT, else to build/gpu-check. Each step has its own time limit; the next follows in any case.
 set -uo pipefail
@@ -12,7 +12,7 @@ python=${PYTHON:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
-rm -f "$out"/{facts,wheels,build,litmus-build,litmus,tests,copies}.log "$out"/{litmus,copies}.json
+rm -f "$out"/{facts,wheels,build,litmus-build,litmus,tests,copies,bench}.log "$out"/{litmus,copies,bench}.json
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INDEX=1
 export PYTHONUNBUFFERED=1 TENSORFERRY_REQUIRE_GPU=1
 jobs=$(nproc)
@@ -83,14 +83,16 @@ step litmus-build 75 115 bash -c litmus_build
 if [ -x "$work/litmus/ferry_driver_litmus" ]; then
   step litmus 60 100 "$work/litmus/ferry_driver_litmus" --differences --json "$out/litmus.json"
 fi
-cp tools/gpu_copy_times.py "$work/" # run from elsewhere, so that the installed package is what it imports
-step tests 150 45 "$python" -m pytest tests/gpu --quiet -p no:cacheprovider --confcutdir=tests/gpu --no-header \
+cp tools/gpu_copy_times.py tools/gpu_bench.py "$work/" # run from elsewhere, so that the installed package is what it imports
+step tests 150 75 "$python" -m pytest tests/gpu --quiet -p no:cacheprovider --confcutdir=tests/gpu --no-header \
   -W ignore::tensorferry.ExtensionDTypeWarning --tb=short --maxfail=40
-step copies 45 0 "$python" "$work/gpu_copy_times.py" --json "$out/copies.json"
+step copies 45 40 "$python" "$work/gpu_copy_times.py" --json "$out/copies.json"
+step bench 60 0 "$python" "$work/gpu_bench.py" --seconds 35 --json "$out/bench.json"
 
 printf '\n==== GPU check, %s s\n' "$SECONDS"
 [ -f "$out/facts.log" ] && grep -v '^missing: nothing' "$out/facts.log"
 printf '%-14s %-10s %5s  %s\n' step result s "last line"
 printf '%s\n' "${rows[@]}"
 [ -f "$out/copies.json" ] && cat "$out/copies.log"
+[ -f "$out/bench.json" ] && cat "$out/bench.log"
 exit "$failed"

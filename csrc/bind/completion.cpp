@@ -1,5 +1,5 @@
 // The thread that finishes transfers. It sleeps while nothing is pending, and asks with growing pauses while something
-// is: the driver has no way to wake it that also works after an error.
+// is: the driver has no way to wake it that also works after an error. What graphs hold is looked at now and then.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto shortest_pause = 20us;
 constexpr auto longest_pause = 1000us;
+constexpr auto pause_for_graphs = 100ms;  // nobody waits for their end, and they may live for long
 
 struct Watched {
   std::shared_ptr<const Pending> pending;
@@ -125,19 +126,40 @@ class Completion {
     return !watched_.empty() || (known != nullptr && known->retired().stats().pending > 0);
   }
 
+  static bool holds_for_graphs() noexcept {
+    Transfers* known = transfers_if_used();
+    return known != nullptr && known->graph_holds().graphs() > 0;
+  }
+
+  // The driver is not asked: graphs that are gone have told so.
+  static void release_for_graphs() noexcept {
+    if (Transfers* known = transfers_if_used()) known->graph_holds().reap();
+  }
+
   void run(std::uint64_t mine) noexcept {
     auto pause = std::chrono::microseconds(shortest_pause);
     std::unique_lock lock(mutex_);
     while (current_ == mine) {
-      if (!has_work()) {
+      const bool busy = has_work();
+      if (!busy && !holds_for_graphs()) {
         changed_.wait(lock);
         pause = shortest_pause;
         continue;
       }
       lock.unlock();
-      pause = look() > 0 ? shortest_pause : std::min<std::chrono::microseconds>(pause * 2, longest_pause);
+      if (busy) {
+        pause = look() > 0 ? shortest_pause : std::min<std::chrono::microseconds>(pause * 2, longest_pause);
+      } else {
+        release_for_graphs();
+      }
       lock.lock();
-      if (current_ == mine) changed_.wait_for(lock, pause);
+      if (current_ != mine) break;
+      if (busy || has_work()) {
+        changed_.wait_for(lock, pause);
+      } else {
+        changed_.wait_for(lock, pause_for_graphs);
+        pause = shortest_pause;
+      }
     }
   }
 

@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "bind/device_path.hpp"
 #include "bind/errors.hpp"
 #include "bind/execute.hpp"
 #include "bind/gil.hpp"
 #include "bind/torch_source.hpp"
+#include "bind/waiting.hpp"
 #include "cuda/capture.hpp"
 #include "dlpack/describe.hpp"
 #include "transfer/arrival.hpp"
@@ -37,48 +39,86 @@ bool is_captured(const DeviceTensor& tensor) {
   return cuda::capture_state(runtime.functions(), tensor.stream) != cuda::CaptureState::none;
 }
 
-// How it will lie in host memory, and the block on the device.
-struct PlainBlock {
+// How it will lie in host memory, and the memory on the device.
+struct PlainTensor {
   DeviceSource source;
   Source described;
 };
 
-std::optional<PlainBlock> read_block(PyObject* tensor, const FastType& type) {
+// The tensors of a nest that may be gathered.
+struct SmallTensors {
+  std::size_t nbytes = 0;
+  std::size_t count = 0;
+};
+
+constexpr int most_nodes = 10'000;  // that are looked at
+
+void count_small(PyObject* node, SmallTensors& found, int& left) {
+  if (--left < 0) return;
+  if (const FastType* type = fast_type(Py_TYPE(node)); type != nullptr && type->is_torch) {
+    TorchReading reading;
+    if (!read_torch(node, *type, reading, kDLCUDA)) return;
+    const TensorRef ref = describe(reading.dl);
+    const auto nbytes = static_cast<std::size_t>(element_count(ref.layout.shape).value_or(0) * ref.layout.itemsize);
+    if (nbytes == 0 || nbytes > most_gathered_nbytes || !is_dense(ref.layout)) return;
+    found.nbytes += gathered_nbytes(nbytes);
+    ++found.count;
+  } else if (PyList_CheckExact(node)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(node); ++i) count_small(PyList_GET_ITEM(node, i), found, left);
+  } else if (PyTuple_CheckExact(node)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node); ++i) count_small(PyTuple_GET_ITEM(node, i), found, left);
+  } else if (PyDict_CheckExact(node)) {
+    PyObject* value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(node, &at, nullptr, &value) != 0;) count_small(value, found, left);
+  }
+}
+
+std::optional<PlainTensor> read_plain(PyObject* tensor, const FastType& type) {
   TorchReading reading;
   if (!read_torch(tensor, type, reading, kDLCUDA) || reading.conjugated || reading.negated) return std::nullopt;
   const int device = reading.dl.device.device_id;
   if (!is_known(device)) return std::nullopt;
   const auto stream = work_stream_of(type.type, device);
   if (!stream || is_in_capture(device, *stream)) return std::nullopt;
-  PlainBlock block;
-  block.described.ref = describe(reading.dl);
-  const Arrival arrival = arrival_of(block.described.ref.layout, true, true);
-  if (!arrival.as_block || arrival.nbytes == 0) return std::nullopt;
-  block.source =
-      device_source_over(reinterpret_cast<std::uintptr_t>(block.described.ref.data), block.described.ref.layout,
-                         block.described.ref.dtype, device, *stream, std::move(reading.storage));
-  block.described.ref.layout.strides = arrival.strides;
-  return block;
+  PlainTensor plain;
+  plain.described.ref = describe(reading.dl);
+  plain.source =
+      device_source_over(reinterpret_cast<std::uintptr_t>(plain.described.ref.data), plain.described.ref.layout,
+                         plain.described.ref.dtype, device, *stream, std::move(reading.storage));
+  return plain;
 }
 
 }  // namespace
 
 PyRef DeviceLeaves::add(PyObject* tensor, const FastType& type, const Request& request) {
-  if (known_devices.load() == 0 || transfers_if_used() == nullptr || request.copy == CopyPolicy::never) return {};
-  const auto block = read_block(tensor, type);
-  if (!block) return {};
-  Request arriving = request;
-  arriving.private_memory = true;
-  const Decision decision = decide(block->described.ref, arriving);
-  if (decision.path != Path::view) return {};
-  const DeviceTensor& read = block->source.tensor;
+  Transfers* const used = known_devices.load() == 0 ? nullptr : transfers_if_used();
+  if (used == nullptr || used->runtime().foreign().wanted() || request.copy == CopyPolicy::never) return {};
+  auto plain = read_plain(tensor, type);
+  if (!plain) return {};
+  const DeviceTensor& read = plain->source.tensor;
   if (read.device != device_ || read.stream != stream_) {  // asked once for a run of tensors
     if (is_captured(read)) return {};
+    kernels_ = kernels_there(read.device, true);
     device_ = read.device;
     stream_ = read.stream;
   }
+  TensorRef& described = plain->described.ref;
+  const KernelWish wish{described.dtype, described.dtype, request.order};
+  const ArrivalPlan plan = plan_arrival(described, wish, true, kernels_);
+  if (plan.arrival.nbytes == 0 || !(plan.arrival.as_block || plan.arrival.by_kernel)) return {};
+  described.layout.strides = plan.arrival.strides;
+  Request arriving = request;
+  arriving.private_memory = true;
+  const Decision decision = decide(described, arriving);
+  if (decision.path != Path::view) return {};
   if (!fetch_) fetch_.emplace("never", "wait");
-  const auto arrived = fetch_->add(block->source, block->described, true);
+  if (PyObject* nest = kernels_ ? std::exchange(nest_, nullptr) : nullptr) {
+    SmallTensors small;
+    int left = most_nodes;
+    count_small(nest, small, left);
+    fetch_->expect(small.nbytes, small.count);
+  }
+  const auto arrived = fetch_->add(plain->source, plain->described, plan);
   if (!arrived) return {};
   if (!info(decision.result_dtype).numpy_native) warn_about_extension(decision.result_dtype);
   return execute(*arrived, decision);
@@ -88,9 +128,10 @@ void DeviceLeaves::settle() {
   if (!fetch_) return;
   const std::shared_ptr<const Pending> pending = fetch_->close();
   fetch_.reset();
-  const GilReleased released(true);
-  pending->wait();
-  transfers().reap();  // the tensors' memory is let go of now
+  waiting([&pending] {
+    pending->wait();
+    transfers().reap();  // the tensors' memory is let go of now
+  });
 }
 
 void note_known_device(int device) noexcept {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "bind/link.hpp"
 #include "cuda/fork_generation.hpp"
 #include "host/pool/memory_limit.hpp"
 
@@ -45,7 +46,10 @@ Transfers& transfers() {
   const std::lock_guard lock(shared.mutex);
   if (shared.transfers.load() == nullptr) {
     shared.generation = cuda::fork_generation();
-    shared.transfers.store(new Transfers(runtime, shared.limits), std::memory_order_release);
+    runtime.foreign().must_be_known();
+    auto* made = new Transfers(runtime, shared.limits);
+    made->set_figures_source(&stored_figures);
+    shared.transfers.store(made, std::memory_order_release);
   }
   return *shared.transfers.load();
 }
@@ -57,13 +61,17 @@ Transfers* transfers_if_used() noexcept {
 }
 
 void set_transfer_limits(std::optional<std::size_t> results_nbytes, std::optional<std::size_t> ring_nbytes,
-                         std::optional<std::size_t> staging_nbytes) {
+                         std::optional<std::size_t> staging_nbytes, std::optional<bool> kernels) {
   Instance& shared = instance();
   const std::lock_guard lock(shared.mutex);
   shared.limits.results_nbytes = results_nbytes.value_or(shared.limits.results_nbytes);
   shared.limits.ring_nbytes = ring_nbytes.value_or(shared.limits.ring_nbytes);
   shared.limits.staging_nbytes = staging_nbytes.value_or(shared.limits.staging_nbytes);
-  if (Transfers* known = transfers_if_used()) known->results().set_limit(shared.limits.results_nbytes);
+  shared.limits.kernels = kernels.value_or(shared.limits.kernels);
+  if (Transfers* known = transfers_if_used()) {
+    known->results().set_limit(shared.limits.results_nbytes);
+    known->use_kernels(shared.limits.kernels);
+  }
 }
 
 TransferLimits transfer_limits() {

@@ -15,9 +15,10 @@ namespace ferry::bind {
 // The same, null while nobody has used a device, and in a forked child.
 [[nodiscard]] Transfers* transfers_if_used() noexcept;
 
-// What is given replaces what holds: the results' limit at once, the others for devices that were not used yet.
+// What is given replaces what holds: the results' limit and the use of kernels at once, the others for devices that
+// were not used yet.
 void set_transfer_limits(std::optional<std::size_t> results_nbytes, std::optional<std::size_t> ring_nbytes,
-                         std::optional<std::size_t> staging_nbytes);
+                         std::optional<std::size_t> staging_nbytes, std::optional<bool> kernels);
 [[nodiscard]] TransferLimits transfer_limits();
 
 // The thread that looks at pending work: releases what is done, calls what waits for it. Without the GIL.

@@ -10,7 +10,9 @@
 #include "bind/pinnable.hpp"
 #include "bind/pinned_memory.hpp"
 #include "bind/pinned_place.hpp"
+#include "bind/poison.hpp"
 #include "bind/threads.hpp"
+#include "bind/waiting.hpp"
 #include "cuda/host_range.hpp"
 #include "host/parallel.hpp"
 #include "transfer/arrival.hpp"
@@ -30,6 +32,7 @@ DeviceTensor moved_part(const DeviceTensor& tensor, const Arrival& arrival) {
   part.ref.data += arrival.source_offset;
   part.ref.layout = arrival.moved;
   if (arrival.as_block) part.ref.dtype = DType::uint8;
+  if (arrival.by_kernel) part.ref.dtype = arrival.from;
   return part;
 }
 
@@ -54,11 +57,21 @@ Landing landing_at(std::byte* memory, const DeviceTensor& part, const Arrival& a
   Landing landing{part.ref, described};
   landing.part.data = memory;
   landing.part.layout = {arrival.moved.shape, arrival.landing_strides, arrival.moved.itemsize};
+  if (arrival.by_kernel) {
+    landing.part.dtype = arrival.to;
+    landing.part.layout.itemsize = info(arrival.to).itemsize;
+  }
   landing.whole.ref.data = memory + arrival.data_offset;
   return landing;
 }
 
 constexpr std::size_t most_direct_moves = 1024;
+
+// The tensor's own layout, which may differ from the described one where no address depends on it.
+Arrival arrival_now(const DeviceTensor& tensor, const ArrivalPlan& plan) {
+  if (plan.arrival.by_kernel) return arrival_by_kernel(tensor.ref.layout, plan.wish).value_or(plan.arrival);
+  return arrival_of(tensor.ref.layout, false, plan.wish.host_waits);
+}
 
 }  // namespace
 
@@ -66,25 +79,59 @@ Fetch::Fetch(const std::string& snapshot, const std::string& back_pressure)
     : transfers_(transfers()),
       batch_(std::make_unique<Transfers::Batch>(transfers_)),
       snapshot_(snapshot_names.value(snapshot)),
-      pressure_(pressure_names.value(back_pressure)) {}
+      pressure_(pressure_names.value(back_pressure)),
+      gathering_(transfers_) {}
 
 void Fetch::enqueue(const DeviceTensor& source, bool is_snapshot, const HostTarget& target) {
   const Snapshot snapshot = is_snapshot && snapshot_ != Snapshot::never ? Snapshot::taken : snapshot_;
   DownloadFacts facts;
-  {
-    const GilReleased released(true);  // the driver may block, whatever it is asked
-    facts = batch_->download(source, target, snapshot, pressure_);
-  }
-  nbytes_ += nbytes_of(source.ref);
-  driver_copies_ += facts.driver_copies;
+  poison(target.ref);
+  // The driver may block, whatever it is asked; and back-pressure may.
+  waiting([&] { facts = batch_->download(source, target, snapshot, pressure_); });
+  nbytes_ += nbytes_of(target.ref);
   ++added_;
-  snapshots_ += facts.snapshot ? 1 : 0;
+  note(facts, 1);
 }
 
-std::optional<Source> Fetch::add(const DeviceSource& source, const Source& described, bool host_waits) {
+void Fetch::note(const DownloadFacts& facts, std::size_t tensors) noexcept {
+  driver_copies_ += facts.driver_copies;
+  launches_ += facts.launches;
+  snapshots_ += facts.snapshot ? tensors : 0;
+}
+
+void Fetch::flush() {
+  const std::size_t tensors = gathering_.size();
+  DownloadFacts facts;
+  waiting([&] { facts = gathering_.flush(*batch_, snapshot_, pressure_); });
+  note(facts, tensors);
+}
+
+std::optional<Source> Fetch::gathered(const DeviceTensor& part, const Arrival& arrival, const Source& described) {
+  const auto nbytes = static_cast<std::size_t>(arrival.nbytes);
+  if (gathering_.is_of_another_stream(part) || gathering_.is_full(nbytes)) flush();
+  std::optional<Gathering::Place> place;
+  {
+    const GilReleased released(true);
+    place = gathering_.add(part, arrival.by_kernel ? arrival.to : part.ref.dtype, nbytes);
+  }
+  if (!place) return std::nullopt;
+  poison(place->data, nbytes);
+  nbytes_ += arrival.nbytes;
+  ++added_;
+  Landing landing = landing_at(place->data, part, arrival, described);
+  landing.whole.owner = lease_capsule(std::move(place->lease));
+  return std::move(landing.whole);
+}
+
+std::optional<Source> Fetch::add(const DeviceSource& source, const Source& described, const ArrivalPlan& plan) {
   const DeviceTensor& tensor = source.tensor;
-  const Arrival arrival = arrival_of(tensor.ref.layout, false, host_waits);
+  const Arrival arrival = arrival_now(tensor, plan);
   if (arrival.nbytes == 0) return without_elements(described);
+  const DeviceTensor part = moved_part(tensor, arrival);
+  if (plan.kernels && !source.is_snapshot && is_run(arrival) &&
+      gathering_.takes(static_cast<std::size_t>(arrival.nbytes))) {
+    if (auto place = gathered(part, arrival, described)) return place;
+  }
   std::shared_ptr<PinnedLease> lease;
   {
     const GilReleased released(true);
@@ -92,14 +139,13 @@ std::optional<Source> Fetch::add(const DeviceSource& source, const Source& descr
     lease = transfers_.results().lease(scope, static_cast<std::size_t>(arrival.nbytes));
   }
   if (!lease) return std::nullopt;
-  const DeviceTensor part = moved_part(tensor, arrival);
   Landing landing = landing_at(lease->data(), part, arrival, described);
   enqueue(part, source.is_snapshot, HostTarget{landing.part, lease, nullptr});
   landing.whole.owner = lease_capsule(std::move(lease));
   return std::move(landing.whole);
 }
 
-void Fetch::add_into(const DeviceSource& source, const Source& destination) {
+void Fetch::add_into(const DeviceSource& source, const Source& destination, const ArrivalPlan& plan) {
   if (nbytes_of(source.tensor.ref) == 0) return;
   PinnedPlace place;
   {
@@ -107,11 +153,12 @@ void Fetch::add_into(const DeviceSource& source, const Source& destination) {
     place = pinned_place(host_bytes(destination.ref), source.tensor.device);
   }
   DeviceTensor from = source.tensor;
-  from.ref.dtype = destination.ref.dtype;  // what it is read as
+  from.ref.dtype = plan.wish.from == plan.wish.to ? destination.ref.dtype : plan.wish.from;
   enqueue(from, source.is_snapshot, target_in(destination, std::move(place)));
 }
 
 std::shared_ptr<const Pending> Fetch::close() {
+  flush();
   const GilReleased released(true);
   std::shared_ptr<const Pending> pending = batch_->close();
   note_pending_work();
@@ -146,24 +193,22 @@ bool goes_directly(const Source& described, const Source& destination, int devic
   return waiting.pool != nullptr && waiting.pool->has_room(waiting.nbytes);
 }
 
-void fetch_into(const DeviceSource& source, const Source& described, const Source& destination) {
+void fetch_into(const DeviceSource& source, DType reads_as, const Source& destination) {
   const ThreadLimit threads(threads_for(nbytes_of(destination.ref)));
   DeviceTensor from = source.tensor;
-  from.ref.dtype = described.ref.dtype;  // what it is read as
-  const GilReleased released(true);
-  transfers().download_through_ring(from, destination.ref);
+  from.ref.dtype = reads_as;
+  waiting([&] { transfers().download_through_ring(from, destination.ref); });
 }
 
-Source fetch_new(const DeviceSource& source, const Source& described, bool host_waits) {
-  const Arrival arrival = arrival_of(source.tensor.ref.layout, false, host_waits);
+Source fetch_new(const DeviceSource& source, const Source& described, const ArrivalPlan& plan) {
+  const Arrival arrival = arrival_now(source.tensor, plan);
   if (arrival.nbytes == 0) return without_elements(described);
   const DeviceTensor part = moved_part(source.tensor, arrival);
   const Source memory = owned_source(DType::uint8, Extents{arrival.nbytes}, Extents{1});
   Landing landing = landing_at(memory.ref.data, part, arrival, described);
   landing.whole.owner = memory.owner;
   const ThreadLimit threads(threads_for(arrival.nbytes));
-  const GilReleased released(true);
-  transfers().download_through_ring(part, landing.part);
+  waiting([&] { transfers().download_through_ring(part, landing.part); });
   return std::move(landing.whole);
 }
 
@@ -171,10 +216,11 @@ std::shared_ptr<const Pending> send(const DeviceSource& destination, DType dtype
   const ThreadLimit threads(threads_for(nbytes_of(source.ref)));
   DeviceTensor to = destination.tensor;
   to.ref.dtype = dtype;
-  const GilReleased released(true);
-  std::shared_ptr<const Pending> pending = transfers().upload_through_ring(to, source.ref);
-  note_pending_work();
-  return pending;
+  return waiting([&]() -> std::shared_ptr<const Pending> {
+    std::shared_ptr<const Pending> pending = transfers().upload_through_ring(to, source.ref);
+    note_pending_work();
+    return pending;
+  });
 }
 
 int device_of_address(std::uintptr_t address) {
@@ -191,10 +237,11 @@ std::int64_t ordering_stream_for(int device) {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stream));
 }
 
-void add_foreign_streams(int device, const std::vector<std::uintptr_t>& handles) {
+bool add_foreign_streams(int device, const std::vector<std::uintptr_t>& handles) {
   std::vector<cuda::CUstream> streams;
   for (const std::uintptr_t handle : handles) streams.push_back(reinterpret_cast<cuda::CUstream>(handle));
-  transfers().runtime().add_foreign_streams(device, streams);
+  const GilReleased released(true);
+  return transfers().runtime().add_foreign_streams(device, streams);
 }
 
 void call_from_any_thread(PyObject* call) noexcept {

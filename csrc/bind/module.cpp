@@ -38,8 +38,14 @@ PYBIND11_MODULE(_core, module) {
   ferry::bind::register_plan(module);
   ferry::bind::register_device(module);
   ferry::bind::register_graph(module);
+  ferry::bind::register_kernels(module);
+  ferry::bind::register_kernel_store(module);
+  ferry::bind::register_link(module);
+  ferry::bind::register_metrics(module);
+  ferry::bind::register_replays(module);
   ferry::bind::register_engine(module);
   ferry::bind::register_image(module);
+  ferry::bind::register_device_image(module);
   ferry::bind::register_pinned(module);
   ferry::bind::register_pool(module);
   ferry::bind::register_build_info(module);

@@ -8,14 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
-#include <string_view>
 
 #include "bind/execute.hpp"
+#include "bind/poison.hpp"
 #include "core/checked_math.hpp"
 #include "host/pool/aligned_memory.hpp"
 #include "host/pool/host_pool.hpp"
@@ -126,14 +125,6 @@ void give_memory(PyObject* array, PyRef handler, std::size_t nbytes) noexcept {
   fields->mem_handler = handler.release();
   PyArray_ENABLEFLAGS(reinterpret_cast<PyArrayObject*>(array), NPY_ARRAY_OWNDATA);
   trace(fields->data, nbytes);
-}
-
-void poison(std::byte* data, std::size_t nbytes) noexcept {
-  static const bool wanted = [] {
-    const char* setting = std::getenv("TENSORFERRY_DEBUG");
-    return setting != nullptr && std::string_view(setting) == "poison";
-  }();
-  if (wanted) std::memset(data, 0xA5, nbytes);
 }
 
 std::optional<std::size_t> nbytes_of(PyArray_Descr* descr, int ndim, const std::int64_t* shape) noexcept {

@@ -12,6 +12,7 @@
 #include "bind/device_source.hpp"
 #include "bind/fetch.hpp"
 #include "bind/gil.hpp"
+#include "bind/waiting.hpp"
 
 namespace ferry::bind {
 
@@ -23,11 +24,11 @@ struct PendingCopies {
     return pending->done();
   }
   [[nodiscard]] bool wait(std::optional<double> timeout_s) const {
-    const GilReleased released(true);
     if (!timeout_s) {
-      pending->wait();
+      waiting([this] { pending->wait(); });
       return true;
     }
+    const GilReleased released(true);
     const auto time = std::chrono::duration<double>(std::min(*timeout_s, 1e9));
     return pending->wait_for(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
   }

@@ -13,10 +13,11 @@
 #include "bind/names.hpp"
 #include "bind/pending_copies.hpp"
 #include "bind/pinned_memory.hpp"
+#include "bind/poison.hpp"
 #include "bind/register.hpp"
 #include "bind/tuples.hpp"
 #include "cuda/driver.hpp"
-#include "transfer/arrival.hpp"
+#include "transfer/kernel_copy.hpp"
 
 namespace py = pybind11;
 
@@ -68,13 +69,47 @@ py::object pinned_stats() {
   return figures;
 }
 
-py::dict described_arrival(const Source& source, bool producer_packs, bool host_waits) {
-  const Arrival arrival = arrival_of(source.ref.layout, producer_packs, host_waits);
-  py::dict facts;
-  facts["packs"] = arrival.packs;
-  facts["strides"] = as_tuple(arrival.strides);
-  facts["nbytes"] = arrival.nbytes;
-  return facts;
+ArrivalPlan arrival_for(const Source& source, bool producer_packs, bool host_waits, bool kernels,
+                        const std::string& order, const std::string& dtype) {
+  const KernelWish wish{source.ref.dtype, dtype.empty() ? source.ref.dtype : named_dtype(dtype),
+                        order_names.value(order), host_waits};
+  return plan_arrival(source.ref, wish, producer_packs, kernels);
+}
+
+void register_arrival(py::module_& module) {
+  py::class_<ArrivalPlan>(module, "Arrival", "How a tensor on a device comes to lie in host memory.")
+      .def_property_readonly("packs", [](const ArrivalPlan& self) { return self.arrival.packs; })
+      .def_property_readonly("by_kernel", [](const ArrivalPlan& self) { return self.arrival.by_kernel; })
+      .def_property_readonly("is_run", [](const ArrivalPlan& self) { return is_run(self.arrival); })
+      .def_property_readonly("kernels", [](const ArrivalPlan& self) { return self.kernels; })
+      .def_property_readonly("strides", [](const ArrivalPlan& self) { return as_tuple(self.arrival.strides); })
+      .def_property_readonly("nbytes", [](const ArrivalPlan& self) { return self.arrival.nbytes; })
+      .def_property_readonly("dtype", [](const ArrivalPlan& self) { return std::string(info(self.arrival.to).name); })
+      .def(
+          "way",
+          [](const ArrivalPlan& self, const Source& lying, const Source* destination, bool ring, int device,
+             const std::string& snapshot) {
+            const WayOverTheLink way = way_over_the_link(self, lying, destination, ring, device, snapshot);
+            return py::make_tuple(way.path, way.launches);
+          },
+          py::arg("lying"), py::arg("destination"), py::kw_only(), py::arg("ring"), py::arg("device"),
+          py::arg("snapshot"), "The way over the link, and how many kernels are launched for it.");
+  module.def(
+      "arrival", &arrival_for, py::arg("source"), py::kw_only(), py::arg("producer_packs"), py::arg("host_waits"),
+      py::arg("kernels") = false, py::arg("order") = "K", py::arg("dtype") = "",
+      "How a tensor on a device comes to lie in host memory; with kernels, in this order and cast to the dtype.");
+  module.def("kernels_there", &kernels_there, py::arg("device"), py::kw_only(), py::arg("load"),
+             "Are our kernels there for tensors of a device? Without loading only what is known, or to be expected.");
+  module.def(
+      "kernels_cast",
+      [](const std::string& from, const std::string& to) {
+        return kernels_can_cast(named_dtype(from), named_dtype(to));
+      },
+      py::arg("source"), py::arg("target"), "Can kernels cast so?");
+  module.def(
+      "cast_alignment", [](const std::string& dtype) { return cast_alignment(named_dtype(dtype)); }, py::arg("dtype"),
+      "Bytes that divide every address that a cast by kernels touches.");
+  module.attr("most_gathered_nbytes") = most_gathered_nbytes;
 }
 
 void register_fetch(py::module_& module) {
@@ -87,25 +122,45 @@ void register_fetch(py::module_& module) {
            py::arg("back_pressure"))
       .def(
           "add",
-          [](Fetch& self, const DeviceSource& source, const Source& described, bool host_waits) -> py::object {
-            auto arrived = self.add(source, described, host_waits);
+          [](Fetch& self, const DeviceSource& source, const Source& described,
+             const ArrivalPlan& arrival) -> py::object {
+            auto arrived = self.add(source, described, arrival);
             return arrived ? py::cast(std::move(*arrived)) : py::none();
           },
-          py::arg("source"), py::arg("described"), py::kw_only(), py::arg("host_waits"),
+          py::arg("source"), py::arg("described"), py::arg("arrival"),
           "Enqueue the copy into pinned memory; None when there is none. The values are there once it was waited for.")
-      .def("add_into", &Fetch::add_into, py::arg("source"), py::arg("destination"),
-           "Enqueue the copy into a destination that goes_directly() says yes to.")
+      .def(
+          "expect",
+          [](Fetch& self, const std::vector<std::size_t>& nbytes) {
+            std::size_t together = 0;
+            for (const std::size_t one : nbytes) together += gathered_nbytes(one);
+            self.expect(together, nbytes.size());
+          },
+          py::arg("nbytes"), "Small tensors of these sizes will be added: they are gathered where kernels are there.")
+      .def(
+          "add_into",
+          [](Fetch& self, const DeviceSource& source, const Source& destination, const ArrivalPlan* arrival) {
+            self.add_into(source, destination, arrival == nullptr ? ArrivalPlan{} : *arrival);
+          },
+          py::arg("source"), py::arg("destination"), py::arg("arrival") = py::none(),
+          "Enqueue the copy into a destination that goes_directly() says yes to.")
       .def(
           "close", [](Fetch& self) { return PendingCopies{self.close()}; }, "What to wait for.")
       .def_property_readonly("nbytes", [](const Fetch& self) { return self.nbytes(); })
       .def_property_readonly("driver_copies", [](const Fetch& self) { return self.driver_copies(); })
+      .def_property_readonly("launches", [](const Fetch& self) { return self.launches(); })
       .def_property_readonly("snapshots", [](const Fetch& self) { return self.snapshots(); })
       .def_property_readonly("tensors", [](const Fetch& self) { return self.tensors(); });
   module.def("goes_directly", &goes_directly, py::arg("described"), py::arg("destination"), py::arg("device"),
              "May copies from the device fill this destination itself?");
-  module.def("fetch_into", &fetch_into, py::arg("source"), py::arg("described"), py::arg("destination"),
-             "Copy into ordinary memory of any layout and dtype through pinned pieces; blocks, without the GIL.");
-  module.def("fetch_new", &fetch_new, py::arg("source"), py::arg("described"), py::kw_only(), py::arg("host_waits"),
+  module.def(
+      "fetch_into",
+      [](const DeviceSource& source, const std::string& reads_as, const Source& destination) {
+        fetch_into(source, named_dtype(reads_as), destination);
+      },
+      py::arg("source"), py::arg("reads_as"), py::arg("destination"),
+      "Copy into ordinary memory of any layout and dtype through pinned pieces; blocks, without the GIL.");
+  module.def("fetch_new", &fetch_new, py::arg("source"), py::arg("described"), py::arg("arrival"),
              "The same into new ordinary memory.");
   module.def(
       "send",
@@ -114,6 +169,30 @@ void register_fetch(py::module_& module) {
       },
       py::arg("destination"), py::arg("dtype"), py::arg("source"),
       "Fill a device tensor; the source may be changed afterwards. Blocks while the ring is full, without the GIL.");
+}
+
+// What fences of pinned memory have to know of the library whose streams are added.
+void register_foreign(py::module_& module) {
+  module.def(
+      "foreign_streams_wanted",
+      [] {
+        Transfers* used = transfers_if_used();
+        return used != nullptr && used->runtime().foreign().wanted();
+      },
+      "Does a fence wait until the streams of all devices in use were added?");
+  module.def(
+      "foreign_tick",
+      [] {
+        Transfers* used = transfers_if_used();
+        return used == nullptr ? std::uint64_t{0} : used->runtime().foreign().tick();
+      },
+      "The number of this moment.");
+  module.def(
+      "foreign_had_not_begun",
+      [](std::uint64_t tick) {
+        if (Transfers* used = transfers_if_used()) used->runtime().foreign().had_not_begun(tick);
+      },
+      py::arg("tick"), "The library was asked after that moment, and had not begun to use a device.");
 }
 
 }  // namespace
@@ -172,13 +251,15 @@ void register_device(py::module_& module) {
   module.def("driver_status", &cuda::driver_status, "One line about the driver; initialises nothing.");
   module.def("driver_problem", &problem_of_driver, py::kw_only(), py::arg("initialise"),
              "Why the device path cannot be used, empty when it can; without initialising only what opening shows.");
-  module.def("arrival", &described_arrival, py::arg("source"), py::kw_only(), py::arg("producer_packs"),
-             py::arg("host_waits"), "How a tensor on a device comes to lie in host memory.");
+  register_arrival(module);
   register_fetch(module);
   module.def("start_completion_thread", without_gil(&start_completion_thread));
   module.def("stop_completion_thread", without_gil(&stop_completion_thread));
   module.def("completion_thread_runs", without_gil(&completion_thread_runs));
   module.def("reap", without_gil(&reap_now), "Let go of whatever is done.");
+  module.def(
+      "poison", [](const Source& destination) { poison(destination.ref); }, py::arg("destination"),
+      "Fill every element with bytes that are no sensible value, if TENSORFERRY_DEBUG asks for that.");
   module.def(
       "set_staging_source", [](const py::object& source) { set_python_staging_source(PyRef::borrow(source.ptr())); },
       py::arg("source"),
@@ -187,9 +268,11 @@ void register_device(py::module_& module) {
   module.def("note_known_device", &note_known_device, py::arg("device"),
              "Torch's streams and memory of this device were introduced.");
   module.def("add_foreign_streams", &add_foreign_streams, py::arg("device"), py::arg("handles"),
-             "Streams of others that must have passed before pinned memory is used again.");
+             "Streams of others that must have passed before pinned memory is used again; False for an unused device.");
+  register_foreign(module);
   module.def("set_transfer_limits", &set_transfer_limits, py::kw_only(), py::arg("results_nbytes") = py::none(),
-             py::arg("ring_nbytes") = py::none(), py::arg("staging_nbytes") = py::none());
+             py::arg("ring_nbytes") = py::none(), py::arg("staging_nbytes") = py::none(),
+             py::arg("kernels") = py::none());
   module.def(
       "transfer_limits",
       [] {
@@ -198,6 +281,7 @@ void register_device(py::module_& module) {
         figures["results_nbytes"] = limits.results_nbytes;
         figures["ring_nbytes"] = limits.ring_nbytes;
         figures["staging_nbytes"] = limits.staging_nbytes;
+        figures["kernels"] = limits.kernels;
         return figures;
       },
       "The limits that hold.");

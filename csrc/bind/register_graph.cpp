@@ -76,6 +76,7 @@ class Capture {
     {
       const GilReleased released(true);
       facts = copies_->enqueue();
+      note_pending_work();
     }
     return py::make_tuple(facts.driver_copies, facts.held_for_good);
   }

@@ -83,7 +83,7 @@ PyRef device_leaf(PyObject* leaf, const ToNumpyArguments& arguments, DeviceLeave
 
 class ArrayLeaves final : public LeafConverter {
  public:
-  explicit ArrayLeaves(const ToNumpyArguments& arguments) : arguments_(arguments) {}
+  ArrayLeaves(PyObject* nest, const ToNumpyArguments& arguments) : arguments_(arguments), on_device_(nest) {}
 
   PyRef plain_leaf(PyObject* leaf) override {
     if (PyRef array = leaf_to_numpy(leaf, arguments_)) return array;
@@ -194,7 +194,7 @@ PyObject* to_numpy(PyObject* /*module*/, PyObject* const* args, Py_ssize_t nargs
       }
       if (is_container(x) && !arguments.leaf_only) {
         try {
-          ArrayLeaves leaves(arguments);
+          ArrayLeaves leaves(x, arguments);
           return convert_nest(x, leaves).release();
         } catch (const LeafOnDevice&) {
           return convert_in_python(x, arguments);

@@ -9,6 +9,9 @@ namespace ferry {
 enum class Mutation : std::uint8_t {
   none,
   copy_before_snapshot,      // the copy stream is not ordered after the snapshot
+  copy_before_pack,          // a copy out of staging is not ordered after the kernel that fills it
+  reuse_pack_slot_early,     // the next part is packed where the copy of an earlier one may run
+  short_staging_slot,        // staging for what is packed is smaller than that
   skip_producer_order,       // our work is not enqueued on, or ordered after, the producer's stream
   skip_host_wait,            // a result is handed out before its copy is done
   release_source_early,      // the source's memory is let go when the call returns
@@ -17,6 +20,7 @@ enum class Mutation : std::uint8_t {
   reuse_lease_early,         // a pinned block is reused while one of our copies may run
   reuse_exposed_block,       // an exposed block is reused without an epoch's fence
   fence_without_foreign,     // an epoch's fence leaves out the streams of others
+  fence_before_known,        // an epoch's fence is recorded although the streams of others are not known yet
   ignore_capture,            // a capture is not looked for
   query_unrelaxed,           // events are asked without the relaxed capture mode
   ignore_registration_edge,  // a copy may cross from one registration to the next

@@ -80,15 +80,22 @@ class Recorder {
   std::vector<CUstream> streams_;
 };
 
-std::vector<ContextIdentity> active_primaries(cuda::Runtime& runtime) {
+struct ActivePrimary {
+  cuda::CUdevice device;
+  ContextIdentity context;
+};
+
+std::vector<ActivePrimary> active_primaries(cuda::Runtime& runtime) {
   const Functions& functions = runtime.functions();
-  std::vector<ContextIdentity> active;
+  std::vector<ActivePrimary> active;
   int count = 0;
   cuda::check(functions, functions.cuDeviceGetCount(&count), "cuDeviceGetCount");
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     cuda::CUdevice device = 0;
     cuda::check(functions, functions.cuDeviceGet(&device, ordinal), "cuDeviceGet");
-    if (const auto primary = runtime.primaries().find(device, cuda::Primary::if_active)) active.push_back(*primary);
+    if (const auto primary = runtime.primaries().find(device, cuda::Primary::if_active)) {
+      active.push_back({device, *primary});
+    }
   }
   return active;
 }
@@ -103,10 +110,15 @@ Step record_in(cuda::Runtime& runtime, Fence fence, const ContextIdentity& conte
   return whole_context ? recorder.record_context(events) : recorder.record_streams(events);
 }
 
-FenceAttempt attempt_fence(cuda::Runtime& runtime, Fence fence, const std::vector<ContextIdentity>& seen,
-                           const std::vector<ContextIdentity>& known_lost) {
+FenceAttempt attempt_fence(cuda::Runtime& runtime, Fence fence, std::uint64_t last_return,
+                           const std::vector<ContextIdentity>& seen, const std::vector<ContextIdentity>& known_lost) {
   FenceAttempt attempt;
-  std::vector<ContextIdentity> contexts = active_primaries(runtime);
+  std::vector<ContextIdentity> contexts;
+  for (const auto& [device, primary] : active_primaries(runtime)) {
+    const bool covered = runtime.foreign().cover(device, last_return) || mutated(Mutation::fence_before_known);
+    if (!covered && !contains(known_lost, primary)) return {};
+    contexts.push_back(primary);
+  }
   const std::size_t primaries = contexts.size();
   for (const ContextIdentity& other : seen) {
     if (!contains(contexts, other) && cuda::is_alive(runtime.functions(), other)) contexts.push_back(other);
@@ -131,10 +143,11 @@ FenceAttempt attempt_fence(cuda::Runtime& runtime, Fence fence, const std::vecto
 
 }  // namespace
 
-FenceAttempt record_fence(cuda::Runtime& runtime, Fence fence, const std::vector<ContextIdentity>& seen,
+FenceAttempt record_fence(cuda::Runtime& runtime, Fence fence, std::uint64_t last_return,
+                          const std::vector<ContextIdentity>& seen,
                           const std::vector<ContextIdentity>& known_lost) noexcept {
   try {
-    return attempt_fence(runtime, fence, seen, known_lost);
+    return attempt_fence(runtime, fence, last_return, seen, known_lost);
   } catch (const std::exception&) {
     return {};
   }

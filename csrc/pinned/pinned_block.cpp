@@ -184,6 +184,20 @@ std::size_t PinnedBlock::piece_nbytes(const std::byte* data, std::size_t nbytes)
   return 0;
 }
 
+std::optional<cuda::CUdeviceptr> PinnedBlock::device_pointer(const std::byte* data) const {
+  if (piece_nbytes(data, 1) == 0) return std::nullopt;
+  for (const cuda::Registration& piece : registrations_) {
+    if (data >= piece.data() && data < piece.data() + piece.nbytes()) {
+      return piece.device_pointer() + static_cast<cuda::CUdeviceptr>(data - piece.data());
+    }
+  }
+  if (!registrations_.empty()) return std::nullopt;
+  cuda::CUdeviceptr pointer = 0;
+  const cuda::Functions& functions = driver_.functions();
+  cuda::check(functions, functions.cuMemHostGetDevicePointer(&pointer, this->data(), 0), "cuMemHostGetDevicePointer");
+  return pointer + static_cast<cuda::CUdeviceptr>(data - this->data());
+}
+
 bool PinnedBlock::is_registered() const noexcept {
   const cuda::Functions* functions = driver_.functions_if_usable();
   return functions != nullptr && cuda::is_alive(*functions, context_);

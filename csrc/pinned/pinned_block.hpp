@@ -45,6 +45,10 @@ class PinnedBlock {
   // How many bytes from `data` on, up to `nbytes`, lie inside one registration: what one copy may cover.
   [[nodiscard]] std::size_t piece_nbytes(const std::byte* data, std::size_t nbytes) const noexcept;
 
+  // Where the scope's device finds that byte: kernels may store from there on, as far as piece_nbytes() tells. Nothing
+  // outside of the block. Throws Error.
+  [[nodiscard]] std::optional<cuda::CUdeviceptr> device_pointer(const std::byte* data) const;
+
   // False once the context that registered it was reset: then it is ordinary memory.
   [[nodiscard]] bool is_registered() const noexcept;
 

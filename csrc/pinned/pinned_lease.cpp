@@ -25,6 +25,7 @@ PinnedLease::~PinnedLease() {
   if (exposed_.load(std::memory_order_relaxed) && !mutated(Mutation::reuse_exposed_block)) {
     state.stats.retired_nbytes += capacity_;
     state.open_nbytes += capacity_;
+    state.last_return = state.runtime.foreign().tick();
     append(state.open, std::move(slot_));
   } else {
     slot_->holds.clear();
@@ -35,6 +36,11 @@ PinnedLease::~PinnedLease() {
 std::size_t PinnedLease::piece_nbytes(const std::byte* data, std::size_t nbytes) const noexcept {
   const PinnedBlock& block = slot_->slab == nullptr ? *slot_->block : slot_->slab->block();
   return block.piece_nbytes(data, nbytes);
+}
+
+std::optional<cuda::CUdeviceptr> PinnedLease::device_pointer(const std::byte* data) const {
+  const PinnedBlock& block = slot_->slab == nullptr ? *slot_->block : slot_->slab->block();
+  return block.device_pointer(data);
 }
 
 void PinnedLease::hold(const cuda::ContextScope& scope, cuda::CUstream stream) {

@@ -48,6 +48,8 @@ class PinnedLease {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   // As PinnedBlock::piece_nbytes.
   [[nodiscard]] std::size_t piece_nbytes(const std::byte* data, std::size_t nbytes) const noexcept;
+  // As PinnedBlock::device_pointer. Throws Error.
+  [[nodiscard]] std::optional<cuda::CUdeviceptr> device_pointer(const std::byte* data) const;
 
   // From now on others may have been given the memory: its next loan waits for an epoch.
   void expose() noexcept { exposed_.store(true, std::memory_order_relaxed); }

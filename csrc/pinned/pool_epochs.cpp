@@ -84,19 +84,21 @@ void PinnedPool::State::close_epoch() noexcept {
   std::list<Epoch> fresh;
   std::vector<cuda::ContextIdentity> seen_now;
   std::vector<cuda::ContextIdentity> lost_now;
+  std::uint64_t last_return_now = 0;
   try {
     fresh.emplace_back();
     const std::lock_guard lock(mutex);
     if (closing || open.empty() || waiting >= most_waiting) return;
     seen_now = seen;
     lost_now = lost;
+    last_return_now = last_return;
     closing = true;
     fresh.front().slots.swap(open);
     open_nbytes = 0;
   } catch (const std::bad_alloc&) {
     return;
   }
-  FenceAttempt attempt = record_fence(runtime, fence, seen_now, lost_now);
+  FenceAttempt attempt = record_fence(runtime, fence, last_return_now, seen_now, lost_now);
   Epoch& epoch = fresh.front();
   SlotList touched;
   {

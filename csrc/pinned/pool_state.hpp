@@ -91,6 +91,7 @@ struct PinnedPool::State {
 
   SlotList open;  // exposed, and came back since the last epoch was closed
   std::size_t open_nbytes = 0;
+  std::uint64_t last_return = 0;  // the tick of the last one that came back (cuda::ForeignStreams)
   std::list<Epoch> closed;
   std::size_t waiting = 0;  // closed epochs whose events are not all done
   bool closing = false;     // one thread at a time

@@ -3,7 +3,9 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "transfer/kernel_copy.hpp"
 #include "transfer/moves.hpp"
+#include "transfer/path_choice.hpp"
 
 namespace ferry {
 namespace {
@@ -11,7 +13,6 @@ namespace {
 constexpr std::size_t most_moves = 1024;
 constexpr std::int64_t most_hole_factor = 8;  // bytes copied for each byte wanted
 constexpr std::int64_t fast_row_nbytes = 4096;
-constexpr std::int64_t fast_row_unit = 64;
 
 std::int64_t element_nbytes(const Layout& layout) { return element_count(layout.shape).value_or(0) * layout.itemsize; }
 
@@ -55,12 +56,6 @@ Arrival packed(const Layout& source, const Layout& once) {
   return arrival;
 }
 
-bool has_fast_rows(const Layout& layout) {
-  const auto rows = pitch(layout);
-  return rows && rows->row_nbytes >= fast_row_nbytes && rows->row_nbytes % fast_row_unit == 0 &&
-         rows->step % fast_row_unit == 0;
-}
-
 }  // namespace
 
 Arrival arrival_of(const Layout& source, bool producer_packs, bool host_waits) {
@@ -70,7 +65,7 @@ Arrival arrival_of(const Layout& source, bool producer_packs, bool host_waits) {
   const std::int64_t nbytes = element_nbytes(once);
   if (span_nbytes <= nbytes) return block(source, once);
   Arrival arrival = packed(source, once);
-  const bool goes_by_rows = host_waits && has_fast_rows(once);
+  const bool goes_by_rows = host_waits && has_wide_rows(once, fast_row_nbytes);
   if (producer_packs && !goes_by_rows) {
     arrival.packs = true;
     return arrival;
@@ -82,6 +77,35 @@ Arrival arrival_of(const Layout& source, bool producer_packs, bool host_waits) {
               "without packing on the device it would take more than " + std::to_string(most_moves) + " copies, or " +
                   std::to_string(span_nbytes) + " bytes for " + std::to_string(nbytes),
               "make it contiguous in its own library first");
+}
+
+std::optional<Arrival> arrival_by_kernel(const Layout& source, const KernelWish& wish) {
+  const Layout once = without_repetition(source);
+  const std::int64_t count = element_count(once.shape).value_or(0);
+  if (count == 0) return std::nullopt;
+  const bool casts = wish.from != wish.to;
+  // What repeats has steps of 0, and is in no order before the host has written it out.
+  const bool repeats = !(once.shape == source.shape);
+  const Order order = repeats ? Order::keep : wish.order;
+  const ByteSpan bytes = span(once);
+  const bool is_block = bytes.high - bytes.low <= element_nbytes(once);
+  if (!casts && is_block && satisfies(once, order)) return std::nullopt;
+  const auto itemsize = casts ? std::int64_t{info(wish.to).itemsize} : once.itemsize;
+  const Layout landing{once.shape, packed_strides(once, order, itemsize), itemsize};
+  if (!casts && wish.host_waits) {
+    const auto moves = moves_between(once, landing, 1);
+    if (moves && moves->size() == 1 && has_wide_rows(once, wish.rows_from)) return std::nullopt;
+  }
+  if (!kernels_can_copy(landing, wish.to, once, wish.from)) return std::nullopt;
+  Arrival arrival;
+  arrival.by_kernel = true;
+  arrival.from = wish.from;
+  arrival.to = wish.to;
+  arrival.nbytes = count * itemsize;
+  arrival.moved = once;
+  arrival.landing_strides = landing.strides;
+  arrival.strides = whole_strides(source, landing.strides);
+  return arrival;
 }
 
 }  // namespace ferry

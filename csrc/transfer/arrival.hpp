@@ -2,13 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "core/dtype.hpp"
 #include "core/layout.hpp"
 
 namespace ferry {
 
 struct Arrival {
-  bool packs = false;     // its producer packs it on the device first; the rest describes what is packed
+  bool packs = false;         // its producer packs it on the device first; the rest describes what is packed
+  bool by_kernel = false;     // a kernel of ours does, and casts where the dtypes differ
+  DType from = DType::uint8;  // of what is moved, as kernels read and write it
+  DType to = DType::uint8;
   bool as_block = false;  // one run of bytes is copied, whatever the axes are
   Layout moved;           // what is copied, from `source_offset` bytes behind the tensor's data pointer
   std::int64_t source_offset = 0;
@@ -23,5 +28,17 @@ struct Arrival {
 // can (in NumPy's order "K"), else copied row by row, or with the holes between the elements. Throws Error where that
 // would take too many copies, or too much memory.
 [[nodiscard]] Arrival arrival_of(const Layout& source, bool producer_packs, bool host_waits);
+
+// What is wanted of values that a kernel may pack and cast.
+struct KernelWish {
+  DType from = DType::uint8;
+  DType to = DType::uint8;  // the same: bits are moved
+  Order order = Order::keep;
+  bool host_waits = true;
+  std::int64_t rows_from = 4096;  // wider rows need no kernel where the host waits
+};
+
+// The same where our kernels are there. Nothing where none is needed, or none takes it: then it is as above.
+[[nodiscard]] std::optional<Arrival> arrival_by_kernel(const Layout& source, const KernelWish& wish);
 
 }  // namespace ferry

@@ -58,9 +58,16 @@ Transfers::Batch::~Batch() {
 
 DownloadFacts Transfers::Batch::download(const DeviceTensor& source, const HostTarget& target, Snapshot snapshot,
                                          BackPressure pressure) {
-  refuse_unlike(target.ref, source.ref);
+  const bool casts = target.ref.dtype != source.ref.dtype;
+  if (casts) {
+    refuse_overlap(target.ref);
+  } else {
+    refuse_unlike(target.ref, source.ref);
+  }
   if (nbytes_of(source.ref) == 0) return {};
   if (!std::exchange(reaped_, true)) transfers_.reap();
+  if (const auto facts = download_by_kernel(source, target, snapshot, pressure)) return *facts;
+  if (casts) throw no_kernel_for(source.ref);
   if (snapshot == Snapshot::taken) return copy_behind(source, target);
   if (snapshot != Snapshot::never) {
     if (const auto facts = download_staged(source, target, snapshot, pressure)) return *facts;
@@ -97,9 +104,15 @@ std::optional<DownloadFacts> Transfers::Batch::download_staged(const DeviceTenso
     if (must) throw too_many_pieces(source.ref, most_moves);
     return std::nullopt;
   }
+  return with_staging(source, nbytes, must, pressure, [&] { return try_to_stage(source, target, *moves); });
+}
+
+std::optional<DownloadFacts> Transfers::Batch::with_staging(const DeviceTensor& source, std::size_t nbytes, bool must,
+                                                            BackPressure pressure,
+                                                            const std::function<Attempt()>& try_once) {
   const auto give_up = std::chrono::steady_clock::now() + patience_with_others;
   for (bool first = true;; first = false) {
-    const Attempt attempt = try_to_stage(source, target, *moves);
+    const Attempt attempt = try_once();
     if (attempt.facts) return attempt.facts;
     if (!attempt.staging) {
       if (transfers_.make_staging(source, must)) continue;
@@ -128,7 +141,7 @@ Transfers::Batch::Attempt Transfers::Batch::try_to_stage(const DeviceTensor& sou
   auto slot = attempt.staging->take(nbytes_of(source.ref), stream, transfers_.limits().most_in_flight);
   if (!slot) return attempt;
   std::vector<Move> out_of = inside_registrations(moves.out_of, HostEnd::destination, target);
-  attempt.facts = DownloadFacts{moves.into.size() + out_of.size(), true, false};
+  attempt.facts = DownloadFacts{moves.into.size() + out_of.size(), 0, true, false};
   enqueue_on(scope, source, [&](StreamWork& work) {
     if (!work.has_staged()) attempt.staging->order_after_memory(work.stream());
     work.stage(scope, address_of(source.ref), moves.into, source.owner, std::move(slot), address_of(target.ref),
@@ -142,7 +155,7 @@ DownloadFacts Transfers::Batch::copy_behind(const DeviceTensor& source, const Ho
   const auto moves = moves_between(source.ref.layout, target.ref.layout, most_moves);
   if (!moves) throw too_many_pieces(source.ref, most_moves);
   std::vector<Move> pieces = inside_registrations(*moves, HostEnd::destination, target);
-  const DownloadFacts facts{pieces.size(), true, false};
+  const DownloadFacts facts{pieces.size(), 0, true, false};
   const cuda::ContextScope scope = transfers_.enter(source);
   refuse_stream(transfers_.runtime().functions(), source);
   enqueue_on(scope, source, [&](StreamWork& work) {
@@ -167,12 +180,12 @@ DownloadFacts Transfers::Batch::copy_in_stream(const DeviceTensor& tensor, const
     work.copy(scope, to_host ? CopyKind::to_host : CopyKind::to_device, {address_of(destination), address_of(source)},
               *moves, tensor.owner, hold_of(host));
   });
-  return {moves->size(), false, true};
+  return {moves->size(), 0, false, true};
 }
 
 // The per-thread default stream is another one in another thread, so what is on it is finished within the call.
-template <class Enqueue>
-void Transfers::Batch::enqueue_on(const cuda::ContextScope& scope, const DeviceTensor& tensor, Enqueue enqueue) {
+void Transfers::Batch::enqueue_on(const cuda::ContextScope& scope, const DeviceTensor& tensor,
+                                  const std::function<void(StreamWork&)>& enqueue) {
   const auto known =
       std::find_if(works_.begin(), works_.end(), [&](const auto& work) { return work->is_on(scope, tensor.stream); });
   if (known != works_.end()) {

@@ -26,18 +26,6 @@ Error invalidated(const TensorRef& tensor) {
           "end the capture, find that call (the driver's error at the end names its kind), and capture again"};
 }
 
-// The graph that the tensor's stream is capturing.
-cuda::CUgraph graph_of(const cuda::Functions& functions, const DeviceTensor& tensor) {
-  int status = cuda::capture_status_none;
-  cuda::CUgraph graph = nullptr;
-  cuda::check(functions, functions.cuStreamGetCaptureInfo(tensor.stream, &status, nullptr, &graph, nullptr, nullptr),
-              "cuStreamGetCaptureInfo");
-  if (mutated(Mutation::ignore_capture)) return graph;
-  if (status == cuda::capture_status_invalidated) throw invalidated(tensor.ref);
-  if (status != cuda::capture_status_active || graph == nullptr) throw not_capturing(tensor.ref);
-  return graph;
-}
-
 DeviceTensor nothing_in(int device, cuda::CUstream stream) {
   DeviceTensor tensor;
   tensor.device = device;
@@ -50,6 +38,17 @@ void add(Holds& holds, const std::shared_ptr<void>& hold, Mutation without) {
 }
 
 }  // namespace
+
+cuda::CUgraph graph_being_captured(const cuda::Functions& functions, const DeviceTensor& tensor) {
+  int status = cuda::capture_status_none;
+  cuda::CUgraph graph = nullptr;
+  cuda::check(functions, functions.cuStreamGetCaptureInfo(tensor.stream, &status, nullptr, &graph, nullptr, nullptr),
+              "cuStreamGetCaptureInfo");
+  if (mutated(Mutation::ignore_capture)) return graph;
+  if (status == cuda::capture_status_invalidated) throw invalidated(tensor.ref);
+  if (status != cuda::capture_status_active || graph == nullptr) throw not_capturing(tensor.ref);
+  return graph;
+}
 
 void CapturedCopies::add(const DeviceTensor& source, const HostTarget& target) {
   refuse_unlike(target.ref, source.ref);
@@ -85,7 +84,7 @@ bool CapturedCopies::hold_all() {
   for (const Copy& copy : copies_) {
     const cuda::ContextScope scope = transfers_.enter(copy.source);
     refuse_other_device(functions, copy.source.device);
-    const cuda::CUgraph graph = graph_of(functions, copy.source);
+    const cuda::CUgraph graph = graph_being_captured(functions, copy.source);
     auto known = std::find_if(graphs.begin(), graphs.end(), [&](const OfGraph& one) { return one.graph == graph; });
     if (known == graphs.end()) known = graphs.insert(known, OfGraph{graph, {}});
     const HostHold host = hold_of(copy.target);

@@ -41,6 +41,9 @@ class CapturedCopies {
   std::vector<Copy> copies_;
 };
 
+// The graph that the tensor's stream is capturing. The context is current. Throws Error when there is none.
+[[nodiscard]] cuda::CUgraph graph_being_captured(const cuda::Functions& functions, const DeviceTensor& tensor);
+
 // Does this stream of the device capture? Safe during captures. Throws Error.
 [[nodiscard]] cuda::CaptureState capture_of(Transfers& transfers, int device, cuda::CUstream stream);
 

@@ -87,6 +87,17 @@ std::shared_ptr<StagingSlot> DeviceStaging::take(std::size_t nbytes, cuda::CUstr
   }
 }
 
+std::vector<std::shared_ptr<StagingSlot>> DeviceStaging::take_some(std::size_t nbytes, std::size_t count,
+                                                                   cuda::CUstream stream, std::size_t most) {
+  std::vector<std::shared_ptr<StagingSlot>> slots;
+  while (slots.size() < count) {
+    auto slot = take(nbytes, stream, most);
+    if (!slot) break;
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
 void DeviceStaging::order_after_memory(cuda::CUstream stream) {
   std::shared_ptr<const cuda::Event> ready;
   {

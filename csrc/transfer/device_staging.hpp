@@ -50,6 +50,10 @@ class DeviceStaging : public std::enable_shared_from_this<DeviceStaging> {
   // are in use for copies on that stream. Never waits.
   [[nodiscard]] std::shared_ptr<StagingSlot> take(std::size_t nbytes, cuda::CUstream stream, std::size_t most);
 
+  // Up to `count` such places for work that takes turns in them; none where there is not even one. Never waits.
+  [[nodiscard]] std::vector<std::shared_ptr<StagingSlot>> take_some(std::size_t nbytes, std::size_t count,
+                                                                    cuda::CUstream stream, std::size_t most);
+
   // Orders `stream` after what was pending on the memory when it was taken. Throws Error.
   void order_after_memory(cuda::CUstream stream);
 

@@ -9,8 +9,8 @@ namespace ferry {
 // device was reset since.
 [[nodiscard]] bool is_done(const cuda::Functions& functions, const cuda::Event& event);
 
-// Asks for some microseconds, then lets the driver block the host; hold no lock, and not the GIL. Only for
-// EventUse::waiting. Throws Error.
+// Asks for some microseconds, then lets the driver block the host, or where waits are interruptible, asks with growing
+// pauses; hold no lock, and not the GIL. Only for EventUse::waiting. Throws Error, and Interrupted.
 void wait_for(const cuda::Functions& functions, const cuda::Event& event);
 
 }  // namespace ferry

@@ -9,6 +9,7 @@
 #include "core/mutation.hpp"
 #include "transfer/abandoned.hpp"
 #include "transfer/event_wait.hpp"
+#include "transfer/interruption.hpp"
 #include "transfer/refusals.hpp"
 
 namespace ferry {
@@ -104,7 +105,7 @@ std::optional<RingPiece> HostRing::take(const cuda::ContextScope& scope, std::si
         break;
       case Next::wait_for_holders:
         if (!may_wait) return std::nullopt;
-        changed_.wait(lock, [&] { return choose(nbytes).next != Next::wait_for_holders; });
+        wait_for_holders(nbytes, lock);
         break;
     }
   }
@@ -190,6 +191,16 @@ bool HostRing::make(const cuda::ContextScope& scope, std::size_t at, std::unique
   return true;
 }
 
+// Drops the lock meanwhile.
+void HostRing::wait_for_holders(std::size_t nbytes, std::unique_lock<std::mutex>& lock) {
+  const auto can_go_on = [&] { return choose(nbytes).next != Next::wait_for_holders; };
+  while (!changed_.wait_for(lock, InterruptibleWaits::between_questions, can_go_on)) {
+    lock.unlock();
+    end_if_interrupted();
+    lock.lock();
+  }
+}
+
 // Waits for what devices do in a slot that nobody holds. Drops the lock meanwhile.
 void HostRing::wait_for_events(std::size_t at, std::unique_lock<std::mutex>& lock) {
   Slot& slot = slots_[at];
@@ -198,13 +209,17 @@ void HostRing::wait_for_events(std::size_t at, std::unique_lock<std::mutex>& loc
   ++slot.holders;
   lock.unlock();
   std::exception_ptr failure;
+  bool has_failed = false;
   try {
     for (const auto& event : events) wait_for(driver_.functions(), *event);
+  } catch (const Interrupted&) {
+    failure = std::current_exception();
   } catch (...) {
     failure = std::current_exception();
+    has_failed = true;
   }
   lock.lock();
-  give_back(slot, failure != nullptr);
+  give_back(slot, has_failed);
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -31,6 +31,8 @@ class RingPiece {
   [[nodiscard]] std::size_t piece_nbytes(const std::byte* data, std::size_t nbytes) const noexcept {
     return block_->piece_nbytes(data, nbytes);
   }
+  // Where the device of the ring finds it, as PinnedBlock::device_pointer. Throws Error.
+  [[nodiscard]] std::optional<cuda::CUdeviceptr> device_pointer() const { return block_->device_pointer(data_); }
 
   // A device may touch it from now on. If it dies before one of the next two was called, its slot is abandoned.
   void given_to_device() noexcept { touched_ = true; }
@@ -94,6 +96,7 @@ class HostRing : public std::enable_shared_from_this<HostRing> {
   [[nodiscard]] RingPiece piece(std::size_t slot, std::size_t nbytes);
   bool make(const cuda::ContextScope& scope, std::size_t slot, std::unique_lock<std::mutex>& lock);
   void wait_for_events(std::size_t slot, std::unique_lock<std::mutex>& lock);
+  void wait_for_holders(std::size_t nbytes, std::unique_lock<std::mutex>& lock);
   [[nodiscard]] bool has_memory() const noexcept;
   void give_back(std::size_t slot, bool touched) noexcept;
   void give_back(Slot& slot, bool touched) noexcept;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "transfer/event_wait.hpp"
+#include "transfer/interruption.hpp"
 
 namespace ferry {
 namespace {
@@ -26,6 +27,8 @@ bool Pending::settle(Ask ask) const {
   const cuda::Functions& functions = driver_.functions();  // throws in a forked child, which is no failure of the work
   try {
     if (!ask(functions)) return false;
+  } catch (const Interrupted&) {
+    throw;  // nothing has failed
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();

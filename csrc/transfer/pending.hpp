@@ -20,7 +20,8 @@ class Pending {
   // Asks the driver, never waits. Throws Error when the work, or earlier work on that device, failed: then every later
   // call throws the same.
   [[nodiscard]] bool done() const;
-  // Blocks the host until all is done; hold no lock, and not the GIL. Spins some microseconds first. Throws Error.
+  // Blocks the host until all is done; hold no lock, and not the GIL. Spins some microseconds first. Throws Error, and
+  // Interrupted, which changes nothing.
   void wait() const;
   // The same, at most so long; asks again and again with growing pauses. False when the time is up.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds time) const;

@@ -72,6 +72,12 @@ Error too_many_pieces(const TensorRef& tensor, std::size_t most) {
           "call .contiguous() on it first, which packs it on the device"};
 }
 
+Error no_kernel_for(const TensorRef& tensor) {
+  return {ErrorKind::layout, summary(tensor) + " on a device, to be cast or packed there",
+          "no kernel takes it: kernels are not there, its elements are not aligned, or it has too many axes",
+          "convert it in its own library first, or copy it as it is and convert it in host memory"};
+}
+
 Error too_sparse(const TensorRef& tensor) {
   return {ErrorKind::layout, summary(tensor) + " on a device",
           "its elements lie too far apart to be copied together, and are too many to be copied one by one",

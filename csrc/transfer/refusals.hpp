@@ -23,11 +23,12 @@ void refuse_other_device(const cuda::Functions& functions, int device);
 // Throws Error when two elements share a byte.
 void refuse_overlap(const TensorRef& destination);
 
-// The same, and unless both have the same shape and item size.
+// The same, and unless both have the same shape and, for equal dtypes, item size.
 void refuse_unlike(const TensorRef& destination, const TensorRef& source);
 
 [[nodiscard]] Error no_stream();
 [[nodiscard]] Error too_many_pieces(const TensorRef& tensor, std::size_t most);
+[[nodiscard]] Error no_kernel_for(const TensorRef& tensor);
 [[nodiscard]] Error too_sparse(const TensorRef& tensor);
 [[nodiscard]] Error no_snapshot_of(const TensorRef& tensor, std::size_t nbytes, std::size_t most);
 [[nodiscard]] Error no_staging(int device);

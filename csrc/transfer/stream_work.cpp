@@ -61,6 +61,40 @@ void StreamWork::stage(const cuda::ContextScope& scope, std::uintptr_t source, c
   staged_.push_back({std::move(slot), nullptr, ends, std::move(out_of), std::move(host)});
 }
 
+void StreamWork::store(const cuda::ContextScope& scope, const KernelWork& kernel, const Holds& tensors, Holds memory) {
+  prepare(scope, cuda::EventUse::waiting);
+  for (const std::shared_ptr<void>& tensor : tensors) hold(tensor);
+  for (std::shared_ptr<void>& one : memory) add(memory_, std::move(one));
+  kernel.kernels.launch(scope, kernel.launch, stream_);
+}
+
+void StreamWork::pack(const cuda::ContextScope& scope, const KernelWork& kernel, const Holds& tensors, Holds memory,
+                      std::shared_ptr<StagingSlot> slot, std::vector<CopyOut> copies, bool in_stream) {
+  if (in_stream) {
+    prepare(scope, cuda::EventUse::waiting);
+  } else {
+    prepare_to_copy_out(scope);
+  }
+  for (const std::shared_ptr<void>& tensor : tensors) hold(tensor);
+  for (std::shared_ptr<void>& one : memory) add(memory_, std::move(one));
+  hold_slot(memory_, slot);
+  const auto address = static_cast<std::uintptr_t>(slot->address());
+  const bool early = mutated(Mutation::copy_before_pack);
+  if (!early) kernel.kernels.launch(scope, kernel.launch, stream_);
+  if (in_stream) slots_.push_back(slot);
+  for (CopyOut& copy : copies) {
+    const CopyEnds ends{copy.address, address};
+    if (!in_stream) {
+      staged_.push_back({slot, nullptr, ends, std::move(copy.moves), std::move(copy.host)});
+      continue;
+    }
+    add(memory_, std::move(copy.host.lease));
+    add(memory_, std::move(copy.host.owner));
+    for (const Move& move : copy.moves) enqueue_copy(runtime_.functions(), CopyKind::to_host, ends, move, stream_);
+  }
+  if (early) kernel.kernels.launch(scope, kernel.launch, stream_);
+}
+
 void StreamWork::follow(const cuda::ContextScope& scope, const CopyEnds& ends, std::vector<Move> moves,
                         const std::shared_ptr<void>& tensor, HostHold host) {
   prepare_to_copy_out(scope);
@@ -72,6 +106,7 @@ void StreamWork::finish(std::vector<std::shared_ptr<const cuda::Event>>& events)
   const auto event = std::exchange(event_, nullptr);
   const cuda::ContextScope scope(runtime_.driver(), device_, context_);
   event->record(stream_);
+  for (const auto& slot : std::exchange(slots_, {})) slot->used_until(event);
   // From here on the queue holds what was touched on this stream.
   const bool can_wait = std::exchange(event_can_wait_, false);
   std::vector<Staged> staged = std::exchange(staged_, {});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/runtime.hpp"
+#include "kernels/launch.hpp"
 #include "pinned/retire_queue.hpp"
 #include "transfer/abandoned.hpp"
 #include "transfer/device_staging.hpp"
@@ -18,6 +19,19 @@ namespace ferry {
 struct HostHold {
   std::shared_ptr<void> lease;
   std::shared_ptr<void> owner;
+};
+
+// A launch of one of our kernels.
+struct KernelWork {
+  const cuda::Kernels& kernels;
+  const gpu::Launch& launch;
+};
+
+// A copy out of a slot of staging; offsets of its moves count from the slot's first byte and from `address`.
+struct CopyOut {
+  std::uintptr_t address = 0;
+  std::vector<Move> moves;
+  HostHold host;
 };
 
 // Not for two threads at once. What is not finished when it dies is abandoned.
@@ -42,6 +56,13 @@ class StreamWork {
   void stage(const cuda::ContextScope& scope, std::uintptr_t source, const std::vector<Move>& into,
              const std::shared_ptr<void>& tensor, std::shared_ptr<StagingSlot> slot, std::uintptr_t host_address,
              std::vector<Move> out_of, HostHold host);
+
+  // A kernel in the producer's stream that reads the tensors and stores into host memory. Throws Error.
+  void store(const cuda::ContextScope& scope, const KernelWork& kernel, const Holds& tensors, Holds memory);
+  // The same into the slot. The copies out of it follow in the same stream, or else on a stream of ours when the work
+  // is finished. Throws Error.
+  void pack(const cuda::ContextScope& scope, const KernelWork& kernel, const Holds& tensors, Holds memory,
+            std::shared_ptr<StagingSlot> slot, std::vector<CopyOut> copies, bool in_stream);
 
   // The copy follows on a stream of ours when the work is finished, from the tensor itself, which is held until then.
   // Throws Error.
@@ -77,6 +98,7 @@ class StreamWork {
   bool event_can_wait_ = false;
   Holds tensors_;
   Holds memory_;
+  std::vector<std::shared_ptr<StagingSlot>> slots_;  // which this stream itself copies out of
   cuda::CUstream copy_stream_ = nullptr;
   std::shared_ptr<const cuda::Event> copied_;  // the same
   std::vector<Staged> staged_;

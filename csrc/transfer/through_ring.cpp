@@ -1,12 +1,11 @@
 // The two ways between device tensors and memory that is not pinned.
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <utility>
 
 #include "core/dtype.hpp"
 #include "host/copy.hpp"
-#include "transfer/event_wait.hpp"
+#include "transfer/arriving.hpp"
 #include "transfer/refusals.hpp"
 #include "transfer/ring_copies.hpp"
 #include "transfer/transfers.hpp"
@@ -50,51 +49,6 @@ TensorRef in_host(const TensorRef& whole, const RingChunk& chunk) {
   return ref;
 }
 
-// Parts on their way to the host. Where the call fails midway, their pieces wait for their events.
-class Arriving {
- public:
-  Arriving() = default;
-  Arriving(const Arriving&) = delete;
-  Arriving& operator=(const Arriving&) = delete;
-  ~Arriving() {
-    for (Part& part : parts_) mark(part);
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return parts_.size(); }
-  void push(const RingChunk& chunk, RingPiece piece, std::shared_ptr<const cuda::Event> event) {
-    parts_.push_back({&chunk, std::move(piece), std::move(event)});
-  }
-
-  // Waits for the first one and gives it to `use`.
-  template <class Use>
-  void finish_first(const cuda::Functions& functions, Use use) {
-    Part& part = parts_.front();
-    wait_for(functions, *part.event);
-    part.piece.done_with();
-    part.event.reset();
-    use(*part.chunk, part.piece);
-    parts_.pop_front();
-  }
-
- private:
-  struct Part {
-    const RingChunk* chunk;
-    RingPiece piece;
-    std::shared_ptr<const cuda::Event> event;  // null once it was seen done
-  };
-
-  static void mark(Part& part) noexcept {
-    if (!part.event) return;
-    try {
-      part.piece.used_until(std::move(part.event));
-    } catch (...) {  // its slot is abandoned then
-    }
-  }
-
-  std::deque<Part> parts_;
-};
-
 }  // namespace
 
 void Transfers::download_through_ring(const DeviceTensor& source, const TensorRef& destination) {
@@ -102,14 +56,16 @@ void Transfers::download_through_ring(const DeviceTensor& source, const TensorRe
   refuse_overlap(destination);
   if (element_count(source.ref.layout.shape) == 0) return;
   reap();
+  const bool may_pack = has_kernels_and_staging(source);
   const cuda::ContextScope scope = enter(source);
   refuse_stream(runtime_.functions(), source);
   const std::shared_ptr<HostRing> through = ring(scope, cuda::Direction::to_host);
+  if (may_pack && download_packed(scope, through, source, destination)) return;
   const auto chunks = ring_chunks(source.ref.layout, destination.layout,
                                   part_nbytes(source.ref.layout, through->slot_nbytes(scope)), RingWay::to_host);
   if (!chunks) throw too_sparse(source.ref);
   RingCopies copies(runtime_, scope, retired_, source, RingWay::to_host);
-  Arriving arriving;
+  Arriving<RingChunk> arriving;
   auto next = chunks->begin();
   while (next != chunks->end() || !arriving.empty()) {
     while (next != chunks->end() && arriving.size() < most_in_flight) {

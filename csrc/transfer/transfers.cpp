@@ -11,13 +11,31 @@
 namespace ferry {
 
 Transfers::Transfers(cuda::Runtime& runtime, const TransferLimits& limits)
-    : runtime_(runtime), limits_(limits), results_(PinnedPool::make(runtime, limits.results_nbytes)) {}
+    : runtime_(runtime),
+      limits_(limits),
+      results_(PinnedPool::make(runtime, limits.results_nbytes)),
+      uses_kernels_(limits.kernels) {}
 
 Transfers::~Transfers() = default;
 
 void Transfers::set_staging_source(StagingSource source) {
   const std::lock_guard lock(mutex_);
   staging_source_.swap(source);
+}
+
+const cuda::Kernels* Transfers::kernels(const cuda::ContextScope& scope, cuda::CUstream stream) {
+  return uses_kernels_.load(std::memory_order_relaxed) ? runtime_.kernels(scope, stream) : nullptr;
+}
+
+LinkFigures Transfers::link(int device) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = links_.find(device); known != links_.end()) return known->second;
+  }
+  LinkFigures found = link_of(runtime_.functions(), device);
+  if (const FiguresSource source = figures_source_.load()) found = source(device).value_or(found);
+  const std::lock_guard lock(mutex_);
+  return links_.emplace(device, found).first->second;  // another thread's, where it was first
 }
 
 void Transfers::reap() noexcept {
@@ -62,6 +80,17 @@ std::shared_ptr<HostRing> Transfers::ring(const cuda::ContextScope& scope, cuda:
 
 std::shared_ptr<DeviceStaging> Transfers::staging(const cuda::ContextScope& scope) {
   return with_context(scope, [](const PerContext& known) { return known.staging; });
+}
+
+bool Transfers::has_kernels_and_staging(const DeviceTensor& tensor) {
+  if (!uses_kernels_.load(std::memory_order_relaxed)) return false;
+  {
+    const cuda::ContextScope scope = enter(tensor);
+    refuse_stream(runtime_.functions(), tensor);
+    if (kernels(scope, tensor.stream) == nullptr) return false;
+    if (staging(scope)) return true;
+  }
+  return make_staging(tensor, false);
 }
 
 bool Transfers::make_staging(const DeviceTensor& tensor, bool must) {

@@ -1,11 +1,15 @@
 // Copies between devices and host memory, in stream order. This is all that bind/ has to know of the device path.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cuda/runtime.hpp"
@@ -14,6 +18,9 @@
 #include "transfer/device_memory.hpp"
 #include "transfer/device_tensor.hpp"
 #include "transfer/graph_holds.hpp"
+#include "transfer/link_figures.hpp"
+#include "transfer/link_measurements.hpp"
+#include "transfer/path_choice.hpp"
 #include "transfer/pending.hpp"
 #include "transfer/pinned_pieces.hpp"
 
@@ -22,6 +29,7 @@ namespace ferry {
 class DeviceStaging;
 class HostRing;
 class StreamWork;
+class StagingSlot;
 struct StagedMoves;
 
 enum class Snapshot : std::uint8_t {
@@ -49,7 +57,8 @@ struct HostTarget {
 // What a download did.
 struct DownloadFacts {
   std::size_t driver_copies = 0;
-  bool snapshot = false;  // the source was free for changes as soon as its stream reached the snapshot
+  std::size_t launches = 0;  // of kernels
+  bool snapshot = false;     // the source was free for changes as soon as its stream reached the snapshot
   bool on_producer_stream = false;
 };
 
@@ -60,6 +69,21 @@ struct TransferLimits {
   std::size_t largest_snapshot_nbytes = std::size_t{64} << 20;
   std::size_t chunk_nbytes = std::size_t{4} << 20;  // of long copies on the producer's stream
   std::size_t most_in_flight = 256;                 // downloads for each copy stream
+  bool kernels = true;                              // may our kernels be used where they are there?
+};
+
+// A small tensor that is gathered with others.
+struct Gathered {
+  DeviceTensor source;         // a block
+  std::size_t offset = 0;      // of its elements behind the first gathered byte
+  DType dtype = DType::uint8;  // that they are cast to
+};
+
+// Pinned memory that some of what was gathered goes to.
+struct GatherBlock {
+  std::shared_ptr<PinnedLease> lease;
+  std::size_t offset = 0;  // of its first byte behind the first gathered byte
+  std::size_t nbytes = 0;
 };
 
 // Any thread; no function may be called with the GIL that says that it blocks.
@@ -74,9 +98,22 @@ class Transfers {
   [[nodiscard]] PinnedPool& results() noexcept { return *results_; }
   [[nodiscard]] RetireQueue& retired() noexcept { return retired_; }
   [[nodiscard]] GraphHolds& graph_holds() noexcept { return graph_holds_; }
+  // Kernels are used where they are there, or not from now on.
+  void use_kernels(bool use) noexcept { uses_kernels_.store(use, std::memory_order_relaxed); }
   [[nodiscard]] const TransferLimits& limits() const noexcept { return limits_; }
   // How staging is taken, once for each device; without one, from the driver's stream-ordered allocator.
   void set_staging_source(StagingSource source);
+
+  // Our kernels in the scope's context; null where they are not there, or not wanted. Throws Error.
+  [[nodiscard]] const cuda::Kernels* kernels(const cuda::ContextScope& scope, cuda::CUstream stream);
+  // What is known of the link to this device; the same for as long as the process lives.
+  [[nodiscard]] LinkFigures link(int device);
+  // Who is asked, once for each device, for better figures than those that the system tells; with no lock held.
+  using FiguresSource = std::optional<LinkFigures> (*)(int device);
+  void set_figures_source(FiguresSource source) noexcept { figures_source_.store(source); }
+  // Measures the link with the ring and staging, which are made where they were not yet. Blocks for at most
+  // 200 ms besides; creates the device's primary context. Throws Error.
+  [[nodiscard]] LinkMeasurements measure_link(int device);
 
   // Enqueues; never waits unless back-pressure says so. Everything that was enqueued before a failure is retired
   // properly. Not for two threads at once.
@@ -87,10 +124,15 @@ class Transfers {
     Batch& operator=(const Batch&) = delete;
     ~Batch();  // one that was not closed is closed, and its Pending dropped
 
-    // Copies the elements. `target.ref` may have another layout; nothing is cast. Throws Error before anything is
-    // enqueued when the stream is capturing, and when the copy would take too many pieces.
+    // Copies the elements. `target.ref` may have another layout, and where there are kernels another dtype, which
+    // values are cast to. Throws Error before anything is enqueued when the stream is capturing, and when the copy
+    // would take too many pieces.
     DownloadFacts download(const DeviceTensor& source, const HostTarget& target, Snapshot snapshot,
                            BackPressure pressure);
+    // Gathers small tensors of one stream into blocks of pinned memory: one kernel, and one copy for each block. Only
+    // where there are kernels. Throws Error as download().
+    DownloadFacts gather(std::span<const Gathered> pieces, std::span<const GatherBlock> blocks, Snapshot snapshot,
+                         BackPressure pressure);
     // The other way, on the destination's stream, from memory that the caller must not change before the Pending is
     // done (pinned), see also Transfers::upload.
     DownloadFacts upload_pinned(const DeviceTensor& destination, const HostTarget& source);
@@ -106,11 +148,27 @@ class Transfers {
 
     [[nodiscard]] std::optional<DownloadFacts> download_staged(const DeviceTensor& source, const HostTarget& target,
                                                                Snapshot snapshot, BackPressure pressure);
+    // Asks again and again, as back-pressure has it, until there is room. Nothing where the work has to be done in
+    // another way.
+    [[nodiscard]] std::optional<DownloadFacts> with_staging(const DeviceTensor& source, std::size_t nbytes, bool must,
+                                                            BackPressure pressure,
+                                                            const std::function<Attempt()>& try_once);
+    [[nodiscard]] std::optional<DownloadFacts> download_by_kernel(const DeviceTensor& source, const HostTarget& target,
+                                                                  Snapshot snapshot, BackPressure pressure);
+    [[nodiscard]] std::optional<DownloadFacts> pack(const DeviceTensor& source, const HostTarget& target,
+                                                    Snapshot snapshot, BackPressure pressure);
+    [[nodiscard]] std::optional<DownloadFacts> pack_in_chunks(const DeviceTensor& source, const HostTarget& target,
+                                                              BackPressure pressure);
+    [[nodiscard]] std::optional<DownloadFacts> gather_staged(std::span<const Gathered> pieces,
+                                                             std::span<const GatherBlock> blocks, Snapshot snapshot,
+                                                             BackPressure pressure);
+    DownloadFacts gather_stored(std::span<const Gathered> pieces, std::span<const GatherBlock> blocks);
+    [[nodiscard]] std::optional<DownloadFacts> store(const DeviceTensor& source, const HostTarget& target);
     [[nodiscard]] Attempt try_to_stage(const DeviceTensor& source, const HostTarget& target, const StagedMoves& moves);
     DownloadFacts copy_behind(const DeviceTensor& source, const HostTarget& target);
     DownloadFacts copy_in_stream(const DeviceTensor& tensor, const HostTarget& host, cuda::Direction direction);
-    template <class Enqueue>
-    void enqueue_on(const cuda::ContextScope& scope, const DeviceTensor& tensor, Enqueue enqueue);
+    void enqueue_on(const cuda::ContextScope& scope, const DeviceTensor& tensor,
+                    const std::function<void(StreamWork&)>& enqueue);
     void finish_all();
 
     Transfers& transfers_;
@@ -152,6 +210,11 @@ class Transfers {
   // Takes memory for staging in the tensor's context; none of ours may be current. False when there is none, and,
   // unless it must be, when there was none before.
   bool make_staging(const DeviceTensor& tensor, bool must);
+  // Takes memory for staging where there are kernels; none of our contexts may be current. Throws Error.
+  [[nodiscard]] bool has_kernels_and_staging(const DeviceTensor& tensor);
+  // False where the copy engine does it as well, or nothing is free. Throws Error.
+  [[nodiscard]] bool download_packed(const cuda::ContextScope& scope, const std::shared_ptr<HostRing>& through,
+                                     const DeviceTensor& source, const TensorRef& destination);
   [[nodiscard]] std::shared_ptr<HostRing> ring(const cuda::ContextScope& scope, cuda::Direction direction);
 
   cuda::Runtime& runtime_;
@@ -159,9 +222,12 @@ class Transfers {
   std::shared_ptr<PinnedPool> results_;
   RetireQueue retired_;
   GraphHolds graph_holds_;
+  std::atomic<bool> uses_kernels_;
+  std::atomic<FiguresSource> figures_source_{nullptr};
   std::mutex mutex_;
   StagingSource staging_source_;
   std::vector<PerContext> contexts_;
+  std::map<int, LinkFigures> links_;
 };
 
 }  // namespace ferry

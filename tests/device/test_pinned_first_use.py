@@ -16,7 +16,9 @@ fake = fake_cuda()
 os.environ["TENSORFERRY_LIBCUDA"] = fake.path
 import tensorferry as ferry
 from helpers.fake_cuda_arrays import TableArray
+from tensorferry._native import core
 fake.reset()
+core.set_transfer_limits(kernels=False)
 
 def is_pinned(x):
     return ferry.describe(x).pinned

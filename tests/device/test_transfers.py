@@ -116,7 +116,7 @@ def test_a_timeout_leaves_the_transfer_valid(fake: FakeCuda):
             transfer.result(timeout=0.05)
         with pytest.raises(TimeoutError):
             transfer.exception(timeout=0)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
         assert transfer.running()
         assert repr(transfer) == "<Transfer of 16 bytes, in flight>"
     assert transfer.result(timeout=30).tolist() == [1, 2, 3, 4]

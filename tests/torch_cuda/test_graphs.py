@@ -11,7 +11,7 @@ import torch
 
 import tensorferry as ferry
 from helpers.captures import MODES, Captured, capture
-from helpers.device_path import seen
+from helpers.device_path import seen, settle
 from tensorferry._torch import fallback
 from tensorferry.types import GraphSlot
 
@@ -91,6 +91,8 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "to_device into a tensor": lambda x, _: ferry.to_device(np.ones((2, 6), np.float32), "cuda", out=x),
     "to_device into a strided view": lambda x, _: ferry.to_device(np.ones((2, 3), np.float32), "cuda", out=x[:, ::2]),
     "from_numpy to the device": lambda *_: ferry.from_numpy(np.ones(3), device="cuda"),
+    "images_to_tensor": lambda x, _: ferry.images_to_tensor(x.view(2, 2, 3)),
+    "images_to_tensor of host images": lambda x, _: ferry.images_to_tensor(np.ones((2, 2), np.uint8), device=x.device),
     "tensor_to_images": lambda x, _: ferry.tensor_to_images(x.view(1, 3, 2, 2)),
     "from_dlpack to an array": lambda x, _: ferry.from_dlpack(x, to="numpy"),
     "check of values": lambda x, _: ferry.check(x, finite=True),
@@ -108,8 +110,9 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_cannot_be_captured_is_refused_untouched(cuda: Any, side: Any, mode: str, call: Callable[..., Any]):
     x, out = cuda.settled(torch.arange(12.0).reshape(2, 6)), ferry.empty_pinned((2, 6))
     ferry.to_numpy(x)  # from now on plain tensors are converted without Python code
-    torch.cuda.synchronize()
-    with capture(cuda.fake, side.cuda_stream, mode) as made, seen(cuda.fake) as record:
+    settle(cuda.fake)
+    no_thread = ferry.options(background=False)  # it might still be asking about that copy
+    with no_thread, capture(cuda.fake, side.cuda_stream, mode) as made, seen(cuda.fake) as record:
         with pytest.raises(ferry.FerryError) as caught:
             call(x, out)
         assert torch.cuda.is_current_stream_capturing()

@@ -69,20 +69,45 @@ def prepare(taken: Taken, options: ToNumpyOptions, out: Any = None, *, in_nest: 
         wanted = "float4_e2m1fn"  # arrays hold one value a byte
     if out is not None:
         wanted = _destination.agreed_dtype(out, wanted, options.dtype)
-    decision = core.decide(
-        source,
-        target="numpy",
-        copy=options.copy,
-        dtype=wanted,
-        casting=options.casting,
-        order="K" if out is not None else options.order,
-        into_destination=out is not None,
-        lazy_possible=options.copy == "lazy" and taken.tensor is not None and _torch.lazy_clone_is_safe(taken.tensor),
-        private_memory=taken.moved_from is not None,
-    )
+    lazy = options.copy == "lazy" and taken.tensor is not None and _torch.lazy_clone_is_safe(taken.tensor)
+
+    def decided(source: core.Source) -> core.Decision:
+        return core.decide(
+            source,
+            target="numpy",
+            copy=options.copy,
+            dtype=wanted,
+            casting=options.casting,
+            order="K" if out is not None else options.order,
+            into_destination=out is not None,
+            lazy_possible=lazy,
+            private_memory=taken.moved_from is not None,
+        )
+
+    decision = decided(source)
+    made_there = _made_on_device(taken, decision, "K" if out is not None else options.order)
+    if made_there is not None:
+        taken.source = source = made_there
+        decision = decided(source)
     if out is not None:
         _destination.require_fit(out, source, decision)
     return Prepared(taken, decision)
+
+
+def _made_on_device(taken: Taken, decision: core.Decision, order: str) -> core.Source | None:
+    """Let a kernel cast and order the values before the link, where that saves work; return what arrives then."""
+    on_device, source = taken.on_device, taken.source
+    if on_device is None or decision.checks_values:
+        return None
+    assert source is not None
+    if source.conjugated or source.negated:
+        return None
+    casts = decision.value_dtype != source.dtype
+    if casts and not on_device.can_cast(decision.value_dtype):
+        return None  # the host casts, and orders in the same pass
+    if not casts and (order not in "CF" or not on_device.has_kernels):
+        return None
+    return on_device.described_as(decision.value_dtype if casts else "", order)
 
 
 def _refuse_device_arguments(taken: Taken, options: ToNumpyOptions) -> None:

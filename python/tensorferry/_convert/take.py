@@ -156,12 +156,15 @@ def _take_producer(x: Any, move: bool) -> Taken:
 
 def _on_device(x: Any, kind: str, move: bool, **arguments: Any) -> OnDevice:
     """Describe what another library has on a CUDA device."""
-    from tensorferry._device import driven, on_device
+    from tensorferry._device import driven
+    from tensorferry._device.array_on_device import ArrayOnDevice
+    from tensorferry._device.on_device import ProducerOnDevice
 
+    make: Any = ArrayOnDevice if kind == "ArrayOnDevice" else ProducerOnDevice
     given = f"a {type(x).__name__} on a CUDA device"
     driven.require_driver(given, initialise=move)
     try:
-        described: OnDevice = getattr(on_device, kind)(x, **arguments)
+        described: OnDevice = make(x, **arguments)
     except FerryError:
         raise
     except Exception as error:

@@ -91,7 +91,7 @@ def _begin_nest(
         if is_array_like(node) and out is None:
             prepared = _prepare_to_read(node, options, in_nest=True)
         elif is_array_like(node):
-            prepared = prepare(take(node, move=False), options, destination, in_nest=True)
+            prepared = prepare(_described(node), options, destination, in_nest=True)
             if prepared.taken.is_described and prepared.taken.on_device is None:
                 unread.append((len(leaves), node, destination))
         leaves.append(prepared)
@@ -129,6 +129,8 @@ def _receive(prepared: Prepared, reception: Reception, out: Any) -> None:
     assert taken.on_device is not None
     assert taken.source is not None
     assert decision is not None
+    if out is not None:
+        core.poison(core.Source.from_array(out))
     if reception.graph is not None:
         reception.graph.add(taken.on_device, out)
         prepared.delivered, prepared.taken = True, Taken(None, moved_from=taken.moved_from)
@@ -142,11 +144,18 @@ def _receive(prepared: Prepared, reception: Reception, out: Any) -> None:
 
 def _prepare_to_read(x: Any, options: ToNumpyOptions, out: Any = None, *, in_nest: bool = False) -> Prepared:
     """Decide, and only then copy what has to be copied to be read: a refusal never waits for a device."""
-    prepared = prepare(take(x, move=False), options, out, in_nest=in_nest)
+    prepared = prepare(_described(x), options, out, in_nest=in_nest)
     if not prepared.taken.is_described or prepared.taken.on_device is not None:
         return prepared
     del prepared  # its alias would count as another holder of the storage
     return prepare(take(x), options, out, in_nest=in_nest)
+
+
+def _described(x: Any) -> Taken:
+    taken = take(x, move=False)
+    if taken.on_device is not None:
+        taken.on_device.load_kernels()
+    return taken
 
 
 def convert_leaf(x: Any, copy: Any, order: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import Any
 
@@ -43,6 +44,7 @@ def to_numpy_async(
         return graph_slot(reception.graph, begun.finish(), sum_up(begun.planned, is_nest(x)))
     pending = reception.close()
     stats = TransferStats(reception.nbytes, reception.driver_copies, reception.all_are_snapshots, enqueued_at)
+    stats = dataclasses.replace(stats, launches=reception.launches)
     made = sum_up(begun.planned, is_nest(x))
     if pending is None:
         return Transfer.completed(begun.finish(), made, stats)

@@ -6,21 +6,21 @@ import dataclasses
 import functools
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
+from tensorferry import _torch
 from tensorferry._convert.take import is_array_like, refuse_array
 from tensorferry._dtypes import NATIVE
 from tensorferry._errors import DTypeError, FerryError
 from tensorferry._native import core
 from tensorferry._nest import Trail, cycle_error, label, name_leaf, open_node
 
-if TYPE_CHECKING:
-    import torch
-
 __all__ = ["to_python"]
 
+_CUDA = 2  # DLPack's device type
 
 # There is no dtype= to consent with here.
 _REMEDIES = {
@@ -43,14 +43,14 @@ class _Unwrapping:
         self._root = root
         self._open_ids: set[int] = set()
         self._tensor = getattr(sys.modules.get("torch"), "Tensor", None)
-        self._arrived: dict[int, tuple[torch.Tensor, np.ndarray[Any, Any]]] | None = None
+        self._arrived: dict[int, tuple[Any, np.ndarray[Any, Any]]] | None = None
 
     def unwrap(self, node: Any, trail: Trail = ()) -> Any:
         if node is None or isinstance(node, (str, bytes, int, float)):
             return node.item() if isinstance(node, np.generic) else node
         opened = open_node(node)
         if opened is None:
-            return _unwrap_leaf(node, trail)
+            return self._unwrap_leaf(node, trail)
         if id(node) in self._open_ids:
             raise cycle_error()
         self._open_ids.add(id(node))
@@ -69,7 +69,7 @@ class _Unwrapping:
             return {label(node, i).removeprefix("."): child for i, child in enumerate(children)}
         return children
 
-    def _unwrap_tensor(self, tensor: torch.Tensor, trail: Trail, container: Any, position: int) -> Any:
+    def _unwrap_tensor(self, tensor: Any, trail: Trail, container: Any, position: int) -> Any:
         try:
             array = self._array_of(tensor) if tensor.is_cuda else _array(tensor)
         except FerryError as error:
@@ -77,22 +77,48 @@ class _Unwrapping:
             raise
         return array.tolist()
 
-    def _array_of(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-        """Bring all tensors of the nest from their devices when the first is met, and wait once."""
+    def _unwrap_leaf(self, leaf: Any, trail: Trail) -> Any:
+        if isinstance(leaf, (tuple, range)):  # torch.Size is no nest elsewhere
+            return list(leaf)
+        if not (is_array_like(leaf) or isinstance(leaf, np.generic)):
+            return leaf
+        try:
+            return _unwrap_array(self._array_of(leaf) if _is_on_device(leaf) else _array(leaf))
+        except FerryError as error:
+            name_leaf(error, trail)
+            raise
+
+    def _array_of(self, x: Any) -> np.ndarray[Any, Any]:
+        """Bring everything in the nest from its devices when the first is met, and wait once."""
         if self._arrived is None:
-            tensors = _on_devices(self._root, self._tensor)
-            arrays = core.to_numpy(tensors, dtype="numpy")
-            self._arrived = {id(x): (x, array) for x, array in zip(tensors, arrays, strict=True)}
-        known = self._arrived.get(id(tensor))
-        return _array(tensor) if known is None else known[1]
+            self._arrived = {}
+            found = _on_devices(self._root, self._tensor)
+            with suppress(FerryError):  # whose it is is told when that one is met
+                arrays = core.to_numpy(found, dtype="numpy")
+                self._arrived = {id(x): (x, array) for x, array in zip(found, arrays, strict=True)}
+        known = self._arrived.get(id(x))
+        return _array(x) if known is None else known[1]
 
 
-def _array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    return core.to_numpy(tensor) if _is_native_dtype(tensor.dtype) else core.to_numpy(tensor, dtype="numpy")
+def _array(x: Any) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = core.to_numpy(x) if _is_native(x) else core.to_numpy(x, dtype="numpy")
+    return array
 
 
-def _on_devices(root: Any, tensor_type: Any) -> list[torch.Tensor]:
-    """Return the plain tensors of a nest that lie on CUDA devices, of dtypes that are native or widen to one."""
+def _is_on_device(leaf: Any) -> bool:
+    """Is it an array of a library besides torch, on a CUDA device as far as that tells without being read?"""
+    if isinstance(leaf, np.ndarray) or _torch.is_tensor(leaf):
+        return False
+    if hasattr(type(leaf), "__cuda_array_interface__"):
+        return True
+    try:
+        return int(leaf.__dlpack_device__()[0]) == _CUDA
+    except Exception:  # whatever its library raises; it is read by itself then
+        return core.reads_through_exchange_table(type(leaf))
+
+
+def _on_devices(root: Any, tensor_type: Any) -> list[Any]:
+    """Return what lies on CUDA devices in a nest: plain tensors of dtypes that are native or widen, and arrays."""
     found, seen, left = [], set(), [root]
     while left:
         node = left.pop()
@@ -106,20 +132,9 @@ def _on_devices(root: Any, tensor_type: Any) -> list[torch.Tensor]:
         if opened is not None:
             seen.add(id(node))
             left.extend(opened[0])
+        elif is_array_like(node) and _is_on_device(node):
+            found.append(node)
     return found
-
-
-def _unwrap_leaf(leaf: Any, trail: Trail) -> Any:
-    if isinstance(leaf, (tuple, range)):  # torch.Size is no nest elsewhere
-        return list(leaf)
-    if not (is_array_like(leaf) or isinstance(leaf, np.generic)):
-        return leaf
-    try:
-        array = core.to_numpy(leaf) if _is_native(leaf) else core.to_numpy(leaf, dtype="numpy")
-        return _unwrap_array(array)
-    except FerryError as error:
-        name_leaf(error, trail)
-        raise
 
 
 def _is_native(leaf: Any) -> bool:

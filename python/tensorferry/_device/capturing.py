@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tensorferry._device.streams import number_of, torch_stream
+from tensorferry._device.streams import number_of, torch_cuda, torch_stream
 from tensorferry._errors import DeviceError
 from tensorferry._native import core
 
@@ -54,20 +54,26 @@ def captures(on_device: OnDevice, stream: Any, known: dict[tuple[int, int], str]
     return False
 
 
-def refuse_in_capture(what: str, device: int, stream: Any) -> None:
+def refuse_in_capture(what: str, device: int, stream: Any, instead: str = _INSTEAD) -> None:
     """Raise when `stream`, or torch's current one, is being captured; `what` would then be in a graph, or wait."""
     number = torch_stream(device) if stream is None else number_of(stream)
-    if _state(what, device, number) == "active":
+    try:
+        state = _state(what, device, number)
+    except DeviceError:
+        if device in core.devices_in_use():
+            raise
+        return  # nobody uses it yet, so nobody captures there
+    if state == "active":
         raise DeviceError(
             f"{what} in a stream that is being captured into a graph",
             "inside a capture nothing may wait, and memory that is taken there is gone, or in other use, at a replay",
-            _INSTEAD,
+            instead,
         )
 
 
 def refuse_in_torchs_capture(what: str) -> None:
     """The same where torch is loaded and uses a device; nothing else can be asked without a tensor."""
-    cuda = _torch_in_use()
+    cuda = torch_cuda()
     if cuda is not None and not core.driver_problem(initialise=True):
         refuse_in_capture(what, int(cuda.current_device()), None)
 
@@ -89,16 +95,8 @@ def _state(what: str, device: int, number: int) -> str:
     return state
 
 
-def _torch_in_use() -> Any:
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    if cuda is None or not cuda.is_initialized() or getattr(getattr(torch, "version", None), "hip", None):
-        return None
-    return cuda
-
-
 def _streams_of_libraries(device: int) -> list[tuple[str, int]]:
-    found = [] if _torch_in_use() is None else [("torch", torch_stream(device))]
+    found = [] if torch_cuda() is None else [("torch", torch_stream(device))]
     cupy = getattr(sys.modules.get("cupy"), "cuda", None)
     if cupy is not None:
         found.append(("CuPy", number_of(cupy.get_current_stream())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -11,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from tensorferry._device.streams import LEGACY, number_of, torch_stream, working_in
 from tensorferry._device.torch_memory import introduce_torch
 from tensorferry._dtypes import NATIVE
-from tensorferry._errors import DTypeError
 from tensorferry._native import core
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ArrayOnDevice", "OnDevice", "ProducerOnDevice", "TorchOnDevice"]
+__all__ = ["OnDevice", "ProducerOnDevice", "TorchOnDevice", "stream_of_interface"]
 
 
 class OnDevice(ABC):
@@ -35,6 +33,8 @@ class OnDevice(ABC):
         Of its first element on the device, for descriptions; 0 where that was not asked.
     read_only : bool
         Its producer says that nobody may write to it.
+    arrival : core.Arrival
+        How it comes to lie in host memory; known once it was described.
     """
 
     packs = False
@@ -43,9 +43,13 @@ class OnDevice(ABC):
     address = 0
     read_only = False
 
+    arrival: core.Arrival
+
     def __init__(self, source: core.Source, *, producer_packs: bool) -> None:
         self._source = source
         self._producer_packs = producer_packs
+        self._kernels: bool | None = None  # once they were loaded, or were not to be had
+        self._cast_to, self._in_order = "", "K"
 
     @property
     @abstractmethod
@@ -59,11 +63,50 @@ class OnDevice(ABC):
 
     def described(self, *, host_waits: bool) -> core.Source:
         """Describe how it will lie in host memory; there is nothing to read yet."""
-        facts = core.arrival(self._source, producer_packs=self._producer_packs, host_waits=host_waits)
-        self.packs, self.nbytes = facts["packs"], facts["nbytes"]
         source = self._source
-        landed = core.Source.described(source.dtype, list(source.shape), list(facts["strides"]))
-        return landed.relabelled(source.dtype, conjugated=source.conjugated, negated=source.negated)
+        self.arrival = core.arrival(
+            source,
+            producer_packs=self._producer_packs,
+            host_waits=host_waits,
+            kernels=self.has_kernels,
+            order=self._in_order,
+            dtype=self._cast_to,
+        )
+        self.packs, self.nbytes = self.arrival.packs, self.arrival.nbytes
+        dtype = self.arrival.dtype
+        landed = core.Source.described(dtype, list(source.shape), list(self.arrival.strides))
+        return landed.relabelled(dtype, conjugated=source.conjugated, negated=source.negated)
+
+    def load_kernels(self) -> None:
+        """Have our kernels ready, or know that there are none, before a copy is decided on; initialises the driver."""
+        if self._kernels is None:
+            self._kernels = core.kernels_there(self.device, load=True)
+
+    @property
+    def has_kernels(self) -> bool:
+        """Are our kernels there, or to be expected?"""
+        return core.kernels_there(self._known_device, load=False) if self._kernels is None else self._kernels
+
+    @property
+    def _known_device(self) -> int:
+        """Ordinal, without asking a driver that nobody uses."""
+        return self.device
+
+    def can_cast(self, dtype: str) -> bool:
+        """Can a kernel cast to it before the link, so that fewer bytes go over it, or no more?"""
+        source = self._source
+        unit = core.cast_alignment(source.dtype)
+        return (
+            int(NATIVE[dtype]["itemsize"]) <= int(NATIVE[source.dtype]["itemsize"])
+            and core.kernels_cast(source.dtype, dtype)
+            and all(step % unit == 0 for step in (*source.strides, self.address))
+            and self.has_kernels
+        )
+
+    def described_as(self, dtype: str, order: str) -> core.Source:
+        """Describe how it will lie when a kernel casts and orders it, as far as one is there that can."""
+        self._cast_to, self._in_order = dtype, order
+        return self.described(host_waits=True)
 
     @property
     def lying(self) -> core.Source:
@@ -74,6 +117,15 @@ class OnDevice(ABC):
     def is_dense(self) -> bool:
         """Do its elements fill one block, in some order of the axes?"""
         return bool(self._source.layout_facts()["dense"])
+
+    @property
+    def may_be_gathered(self) -> bool:
+        """Is it so small, and a block, that it goes together with others of its call?"""
+        return self.arrival.kernels and self.arrival.is_run and 0 < self.nbytes <= core.most_gathered_nbytes
+
+    def way(self, destination: core.Source | None, *, ring: bool, snapshot: str) -> tuple[str, int]:
+        """Return the way over the link, and how many kernels are launched for it, as it was described last."""
+        return self.arrival.way(self.lying, destination, ring=ring, device=self._known_device, snapshot=snapshot)
 
     @abstractmethod
     def handed_over(self, stream: Any) -> core.DeviceSource:
@@ -202,7 +254,7 @@ class ProducerOnDevice(OnDevice):
 
     def current_stream(self) -> int | None:
         """As the table says, else as an array interface that is there, too."""
-        return super().current_stream() if self._stream is not None else _stream_of_interface(self._producer)
+        return super().current_stream() if self._stream is not None else stream_of_interface(self._producer)
 
     def _source_in(self, stream: int, *, ordered: bool) -> core.DeviceSource:
         if self._through_table:
@@ -217,68 +269,7 @@ def _capsule(producer: Any, stream: int) -> Any:
         return producer.__dlpack__(stream=stream)  # older producers know fewer arguments
 
 
-class ArrayOnDevice(OnDevice):
-    """What only has ``__cuda_array_interface__``."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-        facts = array.__cuda_array_interface__
-        self._dtype, self._shape, self._strides = _layout_of(array, facts)
-        self.address, self.read_only = int(facts["data"][0] or 0), bool(facts["data"][1])
-        self.must_wait = True
-        source = core.Source.described(self._dtype, list(self._shape), list(self._strides))
-        super().__init__(source, producer_packs=False)
-
-    @property
-    def device(self) -> int:
-        """Ordinal, asked of the driver: the interface does not tell."""
-        return 0 if math.prod(self._shape) == 0 else core.device_of_address(self.address)
-
-    @property
-    def name(self) -> str:
-        """Of the kind of device only, for descriptions ask no driver."""
-        return "cuda"
-
-    def handed_over(self, stream: Any) -> core.DeviceSource:
-        """Order the copy in the stream that the interface names; without one the values are there already."""
-        named = self._array.__cuda_array_interface__.get("stream")
-        return self.as_it_is(number_of(stream) if stream is not None else LEGACY if named is None else number_of(named))
-
-    def current_stream(self) -> int | None:
-        """As the interface says."""
-        return _stream_of_interface(self._array)
-
-    def as_it_is(self, stream: int) -> core.DeviceSource:
-        """Hand over the memory."""
-        return core.DeviceSource.over(
-            self.address, self._dtype, list(self._shape), list(self._strides), self.device, stream, self._array
-        )
-
-
-def _stream_of_interface(array: Any) -> int | None:
+def stream_of_interface(array: Any) -> int | None:
     facts = getattr(array, "__cuda_array_interface__", None) or {}
     named = facts.get("stream")
     return None if named is None else number_of(named)
-
-
-def _layout_of(array: Any, facts: dict[str, Any]) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    import numpy as np
-
-    given = f"a {type(array).__name__} with __cuda_array_interface__"
-    if facts.get("mask") is not None:
-        raise DTypeError(given, "a copy would drop its mask", "fill it in its own library first")
-    dtype = np.dtype(facts["typestr"])
-    if dtype.hasobject or dtype.names is not None or not dtype.isnative:
-        raise DTypeError(given, f"its dtype {dtype} has no counterpart", "convert it in its own library first")
-    shape = tuple(int(extent) for extent in facts["shape"])
-    strides = facts.get("strides")
-    if strides is None:
-        strides, step = [], dtype.itemsize
-        for extent in reversed(shape):
-            strides.insert(0, step)
-            step *= max(extent, 1)
-    try:
-        name = core.Source.from_array(np.empty(0, dtype)).dtype
-    except DTypeError as error:
-        raise DTypeError(given, f"its dtype {dtype} has no counterpart", error.instead) from error
-    return name, shape, tuple(int(step) for step in strides)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tensorferry._device.capturing import captures
 from tensorferry._device.graph_copies import GraphCopies, mixture_refused, wait_refused
 from tensorferry._device.route import choose_route
+from tensorferry._device.torch_memory import note_torch
 from tensorferry._errors import DeviceError
 from tensorferry._native import core
 
@@ -45,6 +46,7 @@ class Reception:
         self.snapshot = snapshot
         self.host_waits = host_waits
         self._fetch: core.Fetch | None = None
+        self._small: list[int] = []  # sizes of what may be gathered
         self.must_wait = False
         self.graph: GraphCopies | None = None
         self._looked = False
@@ -66,6 +68,7 @@ class Reception:
         known: dict[tuple[int, int], str] = {}
         inside = [leaf is not None and captures(leaf, self._stream, known) for leaf in leaves]
         if not any(inside):
+            self._small = [leaf.nbytes for leaf in leaves if leaf is not None and leaf.may_be_gathered]
             return
         first = leaves[inside.index(True)]
         assert first is not None
@@ -89,21 +92,23 @@ class Reception:
         _core.Source or None
             Where the values will be once they were waited for; None when that is the destination.
         """
+        note_torch()
         if destination is not None:
             core.pin_on_first_use(destination, on_device.device)
         assert self._looked  # else packing may be captured before the copy is refused
+        on_device.load_kernels()
         route = choose_route(on_device, destination, self._pinned, host_waits=self.host_waits)
         source = on_device.handed_over(self._stream)
         self.must_wait |= on_device.must_wait
         if route.arrives == "destination":
             assert destination is not None
             if route.through_ring:
-                core.fetch_into(source, route.described, destination)
+                core.fetch_into(source, on_device.lying.dtype, destination)
             else:
-                self._fetching().add_into(source, destination)
+                self._fetching().add_into(source, destination, on_device.arrival)
             return None
         if route.arrives == "pinned":
-            arrived = self._fetching().add(source, route.described, host_waits=self.host_waits)
+            arrived = self._fetching().add(source, route.described, on_device.arrival)
             if arrived is not None:
                 return arrived
             if self._pinned is True:
@@ -112,11 +117,12 @@ class Reception:
                     f"no pinned memory of {on_device.nbytes:,} bytes is to be had",
                     'raise options(pinned_nbytes=...), drop arrays that hold some, or pass pinned="auto"',
                 )
-        return core.fetch_new(source, route.described, host_waits=self.host_waits)
+        return core.fetch_new(source, route.described, on_device.arrival)
 
     def _fetching(self) -> core.Fetch:
         if self._fetch is None:
             self._fetch = core.Fetch(snapshot=self.snapshot, back_pressure="wait")
+            self._fetch.expect(self._small)
         return self._fetch
 
     @property
@@ -128,6 +134,11 @@ class Reception:
     def driver_copies(self) -> int:
         """How many copies the driver was given."""
         return 0 if self._fetch is None else self._fetch.driver_copies
+
+    @property
+    def launches(self) -> int:
+        """How many of our kernels were launched."""
+        return 0 if self._fetch is None else self._fetch.launches
 
     @property
     def snapshots(self) -> int:
@@ -154,6 +165,7 @@ class Reception:
 def received(on_device: OnDevice, stream: Any = None, pinned: Any = "auto") -> core.Source:
     """Bring one tensor to host memory; blocks until its values are there."""
     reception = Reception(stream, pinned)
+    on_device.described(host_waits=True)
     reception.look_for_captures([on_device])
     arrived = reception.enqueue(on_device)
     assert arrived is not None

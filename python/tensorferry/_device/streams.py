@@ -9,7 +9,7 @@ from typing import Any
 from tensorferry._errors import StreamError
 from tensorferry._native import core
 
-__all__ = ["LEGACY", "number_of", "torch_stream", "working_in"]
+__all__ = ["LEGACY", "number_of", "torch_cuda", "torch_stream", "working_in"]
 
 LEGACY = 1
 
@@ -51,6 +51,15 @@ def _refused(stream: Any, why: str) -> StreamError:
         "pass a torch or CuPy stream, an object with __cuda_stream__, 1 for the legacy default stream, 2 for the "
         "per-thread one, or leave it out for the producer's current stream",
     )
+
+
+def torch_cuda() -> Any:
+    """Return ``torch.cuda`` where torch is loaded and has begun to use CUDA devices, else None; initialises nothing."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized() or getattr(getattr(torch, "version", None), "hip", None):
+        return None
+    return cuda
 
 
 def torch_stream(device: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tensorferry._device.streams import torch_stream
+from tensorferry._device.streams import torch_cuda, torch_stream
 from tensorferry._native import core
 
-__all__ = ["introduce_torch"]
+__all__ = ["introduce_torch", "note_torch"]
 
 _POOL_STREAMS_PER_PRIORITY = 32
 _PRIORITIES = (0, -1)
@@ -20,10 +20,23 @@ def introduce_torch(device: int) -> None:
     """Let snapshots lie in memory of torch's allocator, and let fences cover torch's pool streams; once per device."""
     if device in _introduced:
         return
-    _introduced.add(device)
     core.set_staging_source(_device_memory)
-    core.add_foreign_streams(device, _pool_streams(device))
-    core.note_known_device(device)
+    if core.add_foreign_streams(device, _pool_streams(device)):
+        core.note_known_device(device)
+        _introduced.add(device)
+
+
+def note_torch() -> None:
+    """Let fences know torch's pool streams on all devices in use, or that torch uses none yet.
+
+    Without knowing, a fence does not pass; so this belongs before every call that may need memory of a pool.
+    """
+    tick = core.foreign_tick()  # before torch is asked: what it begins meanwhile is not overlooked
+    if torch_cuda() is None:
+        core.foreign_had_not_begun(tick)
+    elif core.foreign_streams_wanted() and not sys.modules["torch"].cuda.is_current_stream_capturing():
+        for device in core.devices_in_use():
+            introduce_torch(device)
 
 
 def _device_memory(device: int, nbytes: int) -> tuple[int, int, Any] | None:

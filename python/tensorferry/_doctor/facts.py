@@ -19,13 +19,15 @@ from tensorferry import _torch
 from tensorferry._device.driven import drives_torch
 from tensorferry._doctor.checks import Check, convert_both_ways
 from tensorferry._doctor.devices import Device, devices
-from tensorferry._errors import MissingDependencyError
+from tensorferry._doctor.kernels import Kernels, kernels
+from tensorferry._doctor.links import Link, calibrate, links
+from tensorferry._errors import FerryError, MissingDependencyError
 from tensorferry._memory.pool import PoolStats, pool_stats
 from tensorferry._native import core
 from tensorferry._plan.plan import Plan
 from tensorferry._plan.planning import plan
 
-__all__ = ["Check", "Device", "Engine", "Facts", "Finding", "Path", "Remedy", "devices", "examine"]
+__all__ = ["Check", "Device", "Engine", "Facts", "Finding", "Kernels", "Link", "Path", "Remedy", "devices", "examine"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,11 @@ class Facts:
     engine : Engine
     host_pool : PoolStats
         The pool that private copies get their memory from.
+    kernels : Kernels
+        What runs on CUDA devices itself; without it the tensor's library packs and the host casts.
     devices : list of Device
+    links : list of Link
+        How paths to and from CUDA devices are chosen.
     paths : list of Path
     checks : list of Check
     findings : list of Finding
@@ -112,7 +118,9 @@ class Facts:
     exchange_reason: str
     engine: Engine
     host_pool: PoolStats
+    kernels: Kernels
     devices: list[Device]
+    links: list[Link]
     paths: list[Path]
     checks: list[Check]
     findings: list[Finding] = field(default_factory=list)
@@ -125,11 +133,12 @@ def _engine() -> Engine:
     return Engine(core.processor_level(), threads, owner, core.stream_threshold_nbytes())
 
 
-def examine() -> Facts:
-    """Collect all facts; imports torch where it is installed, and initialises no device."""
+def examine(*, calibrates: bool = False) -> Facts:
+    """Collect all facts; imports torch where it is installed, and initialises no device unless it calibrates."""
     torch, torch_error = _import_torch()
     checks = convert_both_ways(torch)
     exchange_table, exchange_reason = _exchange(torch)
+    measured, not_measured = _calibrated() if calibrates else ([], [])
     facts = Facts(
         versions=_versions(torch),
         numpy_bridge=None if torch is None else _bridge_works(torch),
@@ -138,13 +147,22 @@ def examine() -> Facts:
         exchange_reason=exchange_reason,
         engine=_engine(),
         host_pool=pool_stats(),
+        kernels=kernels(),
         devices=devices(torch),
+        links=measured or links(),
         paths=_paths(torch),
         checks=checks,
-        findings=[*torch_error, *_failed(checks)],
+        findings=[*torch_error, *_failed(checks), *not_measured],
     )
     facts.remedies.extend(_remedies(facts))
     return facts
+
+
+def _calibrated() -> tuple[list[Link], list[Finding]]:
+    try:
+        return calibrate(), []
+    except FerryError as error:
+        return [], [Finding(error.given, error.why, error.instead)]
 
 
 def _import_torch() -> tuple[Any, list[Finding]]:

@@ -13,7 +13,7 @@ from tensorferry._errors import AutogradError, DTypeError, FerryError, LayoutErr
 from tensorferry._native import core
 from tensorferry._torch.autograd import part_in_autograd
 
-__all__ = ["FLOATS", "Images", "read_images", "read_tensor"]
+__all__ = ["FLOATS", "Images", "read_images", "read_one", "read_tensor"]
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 _IMAGE_DTYPES = ("uint8", "uint16", *FLOATS)
@@ -27,7 +27,9 @@ class Images:
     Attributes
     ----------
     sources : list of _core.Source
-        Each of three axes, or of two for images without an axis of channels.
+        Each of three axes, or of two for images without an axis of channels; none where nothing was read.
+    count : int
+        How many images there are.
     dtype : str
         Native name.
     is_batch : bool
@@ -35,6 +37,7 @@ class Images:
     """
 
     sources: list[core.Source]
+    count: int
     dtype: str
     height: int
     width: int
@@ -45,14 +48,17 @@ class Images:
         """Return the shape of the result in a layout."""
         sides = {"C": self.channels, "H": self.height, "W": self.width}
         one = tuple(sides[letter] for letter in layout)
-        return (len(self.sources), *one) if self.is_batch else one
+        return (self.count, *one) if self.is_batch else one
 
 
-def read_images(images: Any) -> Images:
-    """Read one image, an array of images or a list of images, height before width before channels."""
+def read_images(images: Any, *, only_checked: bool = False) -> Images:
+    """Read one image, an array of images or a list of images, height before width before channels.
+
+    Those that are `only_checked` stay where they are, and have no sources.
+    """
     if not isinstance(images, (list, tuple)):
         taken = _described(images, keeps_graph=True)
-        return _grouped(images, taken, "HWC", "images", _IMAGE_DTYPES, axes=(2, 3, 4))
+        return _grouped(images, taken, "HWC", "images", _IMAGE_DTYPES, axes=(2, 3, 4), only_checked=only_checked)
     if not images:
         raise LayoutError(
             "images_to_tensor() of no images", "the shape of the result is not known", "pass at least one image"
@@ -62,9 +68,11 @@ def read_images(images: Any) -> Images:
         with _NamedItem(i):
             described.append(_described(image, keeps_graph=True))
             _require_image(described[i], described[0])
-    sources = [_readable(image, taken) for image, taken in zip(images, described, strict=True)]
-    height, width, channels = _sides(sources[0].shape, "HWC")
-    return Images(sources, sources[0].dtype, height, width, channels, is_batch=True)
+    first = described[0].source
+    assert first is not None
+    height, width, channels = _sides(first.shape, "HWC")
+    sources = [] if only_checked else [_readable(image, taken) for image, taken in zip(images, described, strict=True)]
+    return Images(sources, len(described), first.dtype, height, width, channels, is_batch=True)
 
 
 def read_tensor(tensor: Any, layout: str) -> Images:
@@ -74,6 +82,11 @@ def read_tensor(tensor: Any, layout: str) -> Images:
             f"a {type(tensor).__name__} of tensors", "images of one batch lie in one tensor", "convert them one by one"
         )
     return _grouped(tensor, _described(tensor, keeps_graph=False), layout, "tensors of images", FLOATS, axes=(3, 4))
+
+
+def read_one(image: Any) -> core.Source:
+    """Read an image, or an array of images, that was checked before."""
+    return _readable(image, _described(image, keeps_graph=True))
 
 
 class _NamedItem:
@@ -116,7 +129,16 @@ def _readable(x: Any, taken: Taken) -> core.Source:
     return source
 
 
-def _grouped(x: Any, taken: Taken, layout: str, what: str, dtypes: tuple[str, ...], *, axes: tuple[int, ...]) -> Images:
+def _grouped(
+    x: Any,
+    taken: Taken,
+    layout: str,
+    what: str,
+    dtypes: tuple[str, ...],
+    *,
+    axes: tuple[int, ...],
+    only_checked: bool = False,
+) -> Images:
     assert taken.source is not None
     shape, dtype = tuple(taken.source.shape), taken.source.dtype
     _require_dtype(taken.source, what, dtypes)
@@ -129,9 +151,12 @@ def _grouped(x: Any, taken: Taken, layout: str, what: str, dtypes: tuple[str, ..
         )
     is_batch = len(shape) == 4
     height, width, channels = _sides(shape[1:] if is_batch else shape, layout)
+    count = shape[0] if is_batch else 1
+    if only_checked:
+        return Images([], count, dtype, height, width, channels, is_batch)
     source = _readable(x, taken)
-    sources = [source.item(i) for i in range(shape[0])] if is_batch else [source]
-    return Images(sources, dtype, height, width, channels, is_batch)
+    sources = [source.item(i) for i in range(count)] if is_batch else [source]
+    return Images(sources, count, dtype, height, width, channels, is_batch)
 
 
 def _require_image(taken: Taken, first: Taken) -> None:

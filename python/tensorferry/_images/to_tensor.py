@@ -11,6 +11,7 @@ from tensorferry._convert.take import take
 from tensorferry._dtypes import resolve
 from tensorferry._errors import BufferMismatchError, DTypeError, ReadOnlyError
 from tensorferry._images.colours import Colours
+from tensorferry._images.place import place_of
 from tensorferry._images.read import FLOATS, Images, read_images
 from tensorferry._native import core
 from tensorferry._torch import make as torch_make
@@ -19,11 +20,11 @@ from tensorferry._torch.autograd import part_in_autograd
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["images_to_tensor"]
+__all__ = ["convert_into", "host_tensor", "images_to_tensor"]
 
 
 def images_to_tensor(
-    images: Any, *, layout: str, bgr: bool, scale: Any, mean: Any, std: Any, dtype: Any, out: Any
+    images: Any, *, layout: str, bgr: bool, scale: Any, mean: Any, std: Any, dtype: Any, out: Any, device: Any
 ) -> torch.Tensor:
     """See :func:`tensorferry.images_to_tensor`."""
     choose("layout", layout, ("CHW", "HWC"))
@@ -36,18 +37,33 @@ def images_to_tensor(
         )
     _torch.require("images_to_tensor()")
     with _torch.outside_of_modes():
+        place = place_of(images, out, device)
+
+        def colours_of(read: Images) -> Colours:
+            return Colours.parse(bgr, scale, mean, std, read.channels, read.dtype)
+
+        if place is not None:
+            from tensorferry._images.on_device import converted_on
+
+            return converted_on(place, images, layout=layout, colours_of=colours_of, target=target, out=out)
         read = read_images(images)
-        colours = Colours.parse(bgr, scale, mean, std, read.channels, read.dtype)
+        colours = colours_of(read)
         if out is not None:
-            _convert(_given(out, read, layout, target), read, layout, colours)
+            convert_into(_given(out, read, layout, target), read, layout, colours)
             return _written(out)
-        array = core.empty_array(target, read.shape(layout))
-        destination = core.Source.from_array(array)
-        _convert(destination, read, layout, colours)
-        return torch_make.share(destination, target)
+        return host_tensor(read, layout, colours, target)
 
 
-def _convert(destination: core.Source, images: Images, layout: str, colours: Colours) -> None:
+def host_tensor(read: Images, layout: str, colours: Colours, target: str) -> torch.Tensor:
+    """Convert into new host memory."""
+    array = core.empty_array(target, read.shape(layout))
+    destination = core.Source.from_array(array)
+    convert_into(destination, read, layout, colours)
+    return torch_make.share(destination, target)
+
+
+def convert_into(destination: core.Source, images: Images, layout: str, colours: Colours) -> None:
+    """Convert images in host memory into a destination there."""
     if not images.sources:
         return
     parts = [destination.item(i) for i in range(len(images.sources))] if images.is_batch else [destination]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensorferry._convert.options import choose
+from tensorferry._device.torch_memory import note_torch
 from tensorferry._memory.holding import hold
 from tensorferry._memory.pinned_arrays import new_array
 from tensorferry._memory.pinned_stats import PinnedPoolStats, stats_of
@@ -35,6 +36,7 @@ class PoolOfCaller:
 
     def trim(self, nbytes: Any) -> int:
         """Give idle memory back."""
+        note_torch()
         return self._native.trim(as_nbytes("nbytes", nbytes))
 
     def hold(self, array: Any, stream: Any) -> None:

@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
+from tensorferry._device.torch_memory import note_torch
 from tensorferry._errors import ArgumentError
 from tensorferry._memory.pinned_stats import PinnedPoolStats, stats_of
 from tensorferry._native import core
@@ -65,6 +66,7 @@ def pool_stats() -> PoolStats:
 def trim(nbytes: Any = 0) -> int:
     """See :func:`tensorferry.trim`."""
     kept = as_nbytes("nbytes", nbytes)
+    note_torch()
     return core.trim_pool(kept) + core.PinnedPool.of_results().trim(kept)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from tensorferry._device.capturing import refuse_in_torchs_capture
-from tensorferry._device.torch_memory import introduce_torch
+from tensorferry._device.streams import torch_cuda
+from tensorferry._device.torch_memory import introduce_torch, note_torch
 from tensorferry._errors import DeviceError
 from tensorferry._native import core
 
@@ -22,9 +21,9 @@ def torch_device() -> int | None:
     DeviceError
         While torch's current stream is being captured: it is no time to pin memory.
     """
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    if cuda is None or not cuda.is_initialized() or getattr(getattr(torch, "version", None), "hip", None):
+    cuda = torch_cuda()
+    if cuda is None:
+        note_torch()
         return None
     refuse_in_torchs_capture("new pinned memory")
     current = int(cuda.current_device())

@@ -109,7 +109,8 @@ def _device(case: Case) -> Step:
     if case.to == "torch":
         return Step(question, answer, "The tensor stays there.")
     if case.made.path != "fallback":
-        return Step(question, answer, _sentence("; ".join(case.made.steps[1:])))
+        figures = "" if case.made.link is None else f" Figures in use, {case.made.link.together}."
+        return Step(question, answer, _sentence("; ".join(case.made.steps[1:])) + figures)
     how = "The values are copied to the host through torch; the call waits for the device."
     return Step(question, answer, f"{how} {_sentence(fallback.reason(name))}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tensorferry._device.link_figures import LinkFigures
+
 __all__ = ["Plan"]
 
 
@@ -15,7 +17,8 @@ class Plan:
     Attributes
     ----------
     path : str
-        "same object", "view", "alias", "lazy", "copy", "fallback" (through torch, from another device), or "nest".
+        "same object", "view", "alias", "lazy", "copy", "fallback" (through torch, from another device), or "nest". Of
+        tensors on CUDA devices: "dma" or "ring", behind "pack" where the values are packed first; "store", "gather".
     reason : str
         Why this path was taken.
     steps : tuple of str
@@ -36,6 +39,10 @@ class Plan:
         Shape of the result; () for a nest.
     strides : tuple of int
         Strides of the result in bytes; () for a nest.
+    launches : int
+        How many kernels of ours are launched on the device. Those that gather a nest's small tensors are the nest's.
+    link : LinkFigures or None
+        For tensors on CUDA devices: what the path was chosen by, and where that comes from.
     parts : mapping of str to Plan
         For a nest, the plan of each leaf by its place in the nest.
     """
@@ -51,7 +58,10 @@ class Plan:
     dtype: str = ""
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
+    launches: int = 0
+    link: LinkFigures | None = field(default=None, compare=False)
     parts: Mapping[str, Plan] = field(default_factory=dict)
+    _gathered: tuple[str, Plan] | None = field(default=None, repr=False, compare=False)  # its device; with others
 
     def __str__(self) -> str:
         """One line: the path, what it costs and why."""

@@ -15,7 +15,7 @@ from tensorferry._errors import ArgumentError
 from tensorferry._native import core
 from tensorferry._nest import is_nest, visit_leaves
 from tensorferry._plan import make as plan_make
-from tensorferry._plan.arrival import plan_of_arrival, plan_of_capture
+from tensorferry._plan.arrival import gathered, plan_of_arrival, plan_of_capture
 from tensorferry._plan.plan import Plan
 from tensorferry._torch import make as torch_make
 
@@ -55,6 +55,7 @@ def sum_up(planned: list[tuple[str, Plan | None]], in_nest: bool) -> Plan:
         made = planned[0][1]
         assert made is not None
         return made
+    planned, gathers = gathered(planned)
     parts = {path: part for path, part in planned if part is not None}
     distinct = list({id(part): part for part in parts.values()}.values())  # the same tensor twice converts once
     return Plan(
@@ -66,6 +67,7 @@ def sum_up(planned: list[tuple[str, Plan | None]], in_nest: bool) -> Plan:
         waits=tuple(dict.fromkeys(wait for part in distinct for wait in part.waits)),
         shares_memory=all(part.shares_memory for part in distinct),
         writable=all(part.writable for part in distinct),
+        launches=sum(part.launches for part in distinct) + gathers,
         parts=parts,
     )
 

@@ -26,6 +26,8 @@ class TransferStats:
         and the internal thread all teach it.
     wait_s : float
         Seconds that callers have spent in ``result`` and ``exception``, all threads together.
+    launches : int
+        How many kernels of ours were launched, to pack, cast, gather or store.
     """
 
     nbytes: int
@@ -34,3 +36,4 @@ class TransferStats:
     enqueued_at: float
     finished_at: float | None = None
     wait_s: float = 0.0
+    launches: int = 0

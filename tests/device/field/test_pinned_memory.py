@@ -197,11 +197,32 @@ def test_f079_without_a_driver_pinned_means_ordinary_or_one_clear_error():
         import tensorferry as ferry
         array = ferry.empty_pinned(100, "int32")
         array[:] = 1
-        print(array.sum(), ferry.describe(array).pinned)
-        try:
-            ferry.pinned(np.ones(3))
-        except ferry.DeviceError as error:
-            print("libcuda" in str(error) or "driver" in str(error) or "device" in str(error))
+        described = ferry.describe(array)
+        print(array.sum(), described.pinned, described.note)
+
+        class OnDevice:
+            def __dlpack_device__(self):
+                return (2, 0)
+
+            def __dlpack__(self, **arguments):
+                raise AssertionError("nobody can read this")
+
+        calls = {
+            "pinned": lambda: ferry.pinned(np.ones(3)),
+            "to_numpy": lambda: ferry.to_numpy(OnDevice(), pinned=True),
+            "to_numpy auto": lambda: ferry.to_numpy(OnDevice()),
+        }
+        for name, call in calls.items():
+            said = set()
+            for _ in range(2):
+                try:
+                    call()
+                except ferry.DeviceError as error:
+                    said.add(str(error))
+            print(name, len(said), "/nonexistent/libcuda.so.1" in said.pop())
         """
     )
-    assert said.splitlines() == ["100 False", "True"]
+    pageable, *errors = said.splitlines()
+    assert pageable.startswith("100 False ")
+    assert "/nonexistent/libcuda.so.1" in pageable
+    assert errors == ["pinned 1 True", "to_numpy 1 True", "to_numpy auto 1 True"]

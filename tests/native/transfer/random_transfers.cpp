@@ -19,7 +19,7 @@ bool is_allowed(const std::string& refused) {
 class Story {
  public:
   Story(const char* schedule, std::uint32_t seed)
-      : random_(seed), world_({schedule, seed, {"two_devices"}, small_limits()}), batch_(fresh_batch()) {
+      : random_(seed), world_({schedule, seed, {"two_devices"}, limits(seed)}), batch_(fresh_batch()) {
     cuda::test::use_device(1);
     cuda::test::use_device(0);
     for (const int device : {0, 1}) {
@@ -58,6 +58,12 @@ class Story {
   }
 
  private:
+  static TransferLimits limits(std::uint32_t seed) {
+    TransferLimits limits = small_limits();
+    limits.kernels = seed % 2 == 1;
+    return limits;
+  }
+
   struct Place {
     CUstream stream;
     int device;

@@ -17,5 +17,6 @@ struct RuleCheck {
 };
 
 [[nodiscard]] const std::vector<RuleCheck>& rule_checks();
+[[nodiscard]] const std::vector<RuleCheck>& kernel_rule_checks();
 
 }  // namespace ferry::test

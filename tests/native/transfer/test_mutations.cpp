@@ -42,6 +42,8 @@ TEST_P(Mutations, AreNoticedWhereItIsSwitchedOff) {
   std::cout << GetParam().name << " switched off was noticed: " << noticed << "\n";
 }
 
+INSTANTIATE_TEST_SUITE_P(KernelRules, Mutations, ::testing::ValuesIn(kernel_rule_checks()),
+                         [](const auto& param) { return std::string(param.param.name); });
 INSTANTIATE_TEST_SUITE_P(Rules, Mutations, ::testing::ValuesIn(rule_checks()),
                          [](const auto& param) { return std::string(param.param.name); });
 

@@ -1,5 +1,9 @@
 #include "transfer_world.hpp"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 namespace ferry::test {
@@ -9,6 +13,20 @@ using cuda::test::driver_function;
 using cuda::test::fake;
 using cuda::test::live;
 
+namespace {
+
+// An image that the fake takes, whatever was built into the product.
+const std::string& fake_image() {
+  static const std::string file = [] {
+    std::string made = ::testing::TempDir() + "ferry_transfer_kernels_" + std::to_string(::getpid());
+    std::ofstream(made) << "FAKE";
+    return made;
+  }();
+  return file;
+}
+
+}  // namespace
+
 TransferLimits small_limits() {
   TransferLimits limits;
   limits.results_nbytes = std::size_t{16} << 20;
@@ -17,6 +35,7 @@ TransferLimits small_limits() {
   limits.largest_snapshot_nbytes = 8 << 10;
   limits.chunk_nbytes = 1 << 10;
   limits.most_in_flight = 8;
+  limits.kernels = false;
   return limits;
 }
 
@@ -40,6 +59,7 @@ std::vector<std::byte> FrameworkMemory::peek() const {
 }
 
 TransferWorld::TransferWorld(const WorldOptions& options) {
+  if (options.limits.kernels) static_cast<void>(::setenv("TENSORFERRY_KERNEL_IMAGE", fake_image().c_str(), 1));
   fake<void()>("fake_reset")();
   for (const char* preset : options.presets) EXPECT_EQ(fake<int(const char*)>("fake_preset")(preset), 1) << preset;
   EXPECT_EQ(fake<int(const char*, std::uint64_t)>("fake_schedule")(options.schedule, options.seed), 1);
