@@ -1,0 +1,127 @@
+"""What metrics are handed to: anything that one of the common interfaces of loggers fits."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tensorferry._errors import ArgumentError
+from tensorferry._metrics.histogram import Histogram
+
+__all__ = ["Sink", "sink_for"]
+
+
+class Sink(Protocol):
+    """Takes steps in their order, from one thread at a time."""
+
+    name: str
+
+    def take(self, step: int, values: dict[str, Any]) -> None:
+        """Take one step; the dict is the sink's own."""
+
+    def close(self) -> None:
+        """Let go of what the sink opened itself."""
+
+
+class _Given:
+    """An object of the caller's, who also closes it."""
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+        self.name = f"{type(given).__name__} {getattr(given, '__name__', '')}".strip()
+
+    def close(self) -> None:
+        """Nothing: it was given."""
+
+
+class _Callable(_Given):
+    """``sink(step, values)``."""
+
+    def take(self, step: int, values: dict[str, Any]) -> None:
+        """Call it."""
+        self._given(step, values)
+
+
+class _WithLog(_Given):
+    """``sink.log(values, step=step)``: runs of W&B and Trackio, trackers of Accelerate."""
+
+    def take(self, step: int, values: dict[str, Any]) -> None:
+        """Call its ``log``."""
+        if any(isinstance(value, Histogram) for value in values.values()):
+            values = {name: self._rendered(value) for name, value in values.items()}
+        self._given.log(values, step=step)
+
+    def _rendered(self, value: Any) -> Any:
+        if not isinstance(value, Histogram):
+            return value
+        if type(self._given).__module__.split(".")[0] == "wandb":
+            return sys.modules["wandb"].Histogram(np_histogram=(value.counts, value.edges))
+        return value._asdict()
+
+
+class _WithLogMetrics(_Given):
+    """``sink.log_metrics(values, step=step)``: loggers of Lightning, MLflow's module. They take numbers only."""
+
+    def take(self, step: int, values: dict[str, Any]) -> None:
+        """Call its ``log_metrics``."""
+        numbers = {name: value for name, value in values.items() if isinstance(value, (bool, int, float))}
+        if numbers:
+            self._given.log_metrics(numbers, step=step)
+
+
+class _WithAddScalar(_Given):
+    """``sink.add_scalar(name, value, step)``: writers of TensorBoard."""
+
+    def take(self, step: int, values: dict[str, Any]) -> None:
+        """Call its ``add_scalar`` for each number, and its ``add_histogram_raw``, if it has one."""
+        for name, value in values.items():
+            if isinstance(value, (bool, int, float)):
+                self._given.add_scalar(name, value, step)
+            elif isinstance(value, Histogram) and hasattr(self._given, "add_histogram_raw"):
+                centers = [(low + high) / 2 for low, high in zip(value.edges, value.edges[1:], strict=False)]
+                self._given.add_histogram_raw(
+                    name,
+                    min=value.edges[0],
+                    max=value.edges[-1],
+                    num=sum(value.counts),
+                    sum=sum(n * x for n, x in zip(value.counts, centers, strict=True)),
+                    sum_squares=sum(n * x * x for n, x in zip(value.counts, centers, strict=True)),
+                    bucket_limits=value.edges[1:],
+                    bucket_counts=value.counts,
+                    global_step=step,
+                )
+
+
+_INTERFACES: tuple[tuple[str, Callable[[Any], Sink]], ...] = (
+    ("log_metrics", _WithLogMetrics),
+    ("add_scalar", _WithAddScalar),
+    ("log", _WithLog),
+    ("__call__", _Callable),
+)
+
+
+def sink_for(given: Any, rank_suffix: Callable[[], str]) -> Sink:
+    """Return the sink that an argument of ``MetricLog`` stands for.
+
+    Raises
+    ------
+    ArgumentError
+        For what has none of the interfaces.
+    """
+    if isinstance(given, (str, os.PathLike)):
+        from tensorferry._metrics.files import file_sink
+
+        return file_sink(os.fspath(given), rank_suffix)
+    if not isinstance(given, (type, logging.Logger)):
+        for name, adapt in _INTERFACES:
+            if callable(getattr(given, name, None)):
+                return adapt(given)
+    raise ArgumentError(
+        f"a sink of type {type(given).__name__}" if not isinstance(given, type) else f"the class {given.__name__}",
+        "it cannot be handed metrics",
+        "pass a function of (step, values), an object with log, log_metrics or add_scalar, or a path that ends in "
+        ".jsonl or .csv",
+    )
