@@ -36,13 +36,16 @@ ARRAY_LAYOUTS: dict[str, Callable[[Array], Array]] = {
 """Negative strides, which only NumPy has; each view has the shape of what it is a view of."""
 
 
-def laid_out(rng: np.random.Generator, nbytes: int, layout: str, dtype: str, low: float = -100) -> torch.Tensor:
+def laid_out(
+    rng: np.random.Generator, nbytes: int, layout: str, dtype: str, low: float = -100, device: str = "cpu"
+) -> torch.Tensor:
     """Return a tensor of values from ``low`` to 100 that shows ``nbytes`` of elements in the layout of that name.
 
     Extents are powers of two where ``nbytes`` is one: strides that are powers of two are the hardest on caches.
     """
     rows, columns = _extents(nbytes // torch_dtype(dtype).itemsize)
-    made: torch.Tensor = LAYOUTS[layout](lambda *shape: random_tensor(rng, shape, dtype, low), rows, columns)
+    fill = LAYOUTS[layout]
+    made: torch.Tensor = fill(lambda *shape: random_tensor(rng, shape, dtype, low).to(device), rows, columns)
     return made
 
 

@@ -7,7 +7,7 @@ import inspect
 from markdown_text import code, table
 
 import tensorferry as ferry
-from tensorferry import types
+from tensorferry import io, metrics, types
 
 __all__ = ["GUIDES", "api", "public_names", "summary"]
 
@@ -23,9 +23,22 @@ GUIDES: dict[str, tuple[str, ...]] = {
         *("empty_pinned", "zeros_pinned", "empty_like_pinned", "pinned", "types.Pinned"),
         *("PinnedPool", "types.PinnedPoolStats", "hold"),
     ),
-    "devices.md": ("to_numpy_async", "types.Transfer", "types.TransferStats", "types.GraphSlot", "to_device"),
+    "devices.md": (
+        *("to_numpy_async", "types.Transfer", "types.TransferStats", "types.GraphSlot", "to_device"),
+        "types.LinkFigures",
+    ),
+    "metrics.md": (
+        *("MetricLog", "metrics.watch"),
+        *("types.MetricStep", "types.MetricStats", "types.Histogram", "types.Watch"),
+    ),
     "images.md": ("images_to_tensor", "tensor_to_images"),
     "dlpack.md": ("to_dlpack", "from_dlpack", "types.Producer"),
+    "export.md": (
+        *("save", "types.SaveReport", "load", "verify", "types.Verification"),
+        *("inspect", "types.Inspection", "types.StoredTensor", "types.DTypeSum"),
+        *("save_async", "types.SaveHandle", "Writer"),
+    ),
+    "checkpoints.md": ("io.CheckpointStager", "io.CheckpointWriter", "io.capture"),
     "nests.md": ("register_node",),
 }
 _ERRORS = "errors.md"
@@ -34,13 +47,15 @@ _ERRORS = "errors.md"
 def public_names() -> list[str]:
     """Return every public name, guide by guide; errors and what has no guide of its own come last."""
     guided = [name for names in GUIDES.values() for name in names]
-    known = [*ferry.__all__, *(f"types.{name}" for name in types.__all__)]
+    of_io = [f"io.{name}" for name in io.__all__ if name not in ferry.__all__]
+    known = [*ferry.__all__, "metrics.watch", *of_io, *(f"types.{name}" for name in types.__all__)]
     return [*(name for name in guided if name in known), *(name for name in known if name not in guided)]
 
 
 def value_of(name: str) -> object:
-    """Return what a public name stands for; ``types.X`` lies in the submodule."""
-    return getattr(types, name.removeprefix("types.")) if name.startswith("types.") else getattr(ferry, name)
+    """Return what a public name stands for; ``types.X``, ``metrics.X`` and ``io.X`` lie in submodules."""
+    module, _, plain = name.rpartition(".")
+    return getattr({"types": types, "metrics": metrics, "io": io}.get(module, ferry), plain)
 
 
 def summary(name: str) -> str:

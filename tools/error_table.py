@@ -55,6 +55,15 @@ def _in_flight() -> Transfer[None]:
     return Transfer(_NeverDone(), lambda: None, ferry.plan(np.zeros(2)), TransferStats(4096, 1, False, 0.0))
 
 
+def _broken_sink(step: int, values: dict[str, object]) -> None:
+    raise ConnectionError("the server is gone")
+
+
+def _log_to_a_broken_sink() -> None:
+    with ferry.MetricLog(_broken_sink) as log:
+        log.log({"loss": 0.5})
+
+
 # For each class: the call as a reader would write it, and the call itself.
 EXAMPLES: dict[type[ferry.FerryError], tuple[str, Callable[[], object]]] = {
     ferry.ArgumentError: ('to_numpy(t, order="Z")', lambda: ferry.to_numpy(torch.zeros(2), order="Z")),
@@ -70,6 +79,7 @@ EXAMPLES: dict[type[ferry.FerryError], tuple[str, Callable[[], object]]] = {
     ),
     ferry.DeviceError: ("to_numpy(meta_tensor)", lambda: ferry.to_numpy(torch.zeros(2, device="meta"))),
     ferry.DTypeError: ('to_numpy(t, dtype="int32")', lambda: ferry.to_numpy(torch.zeros(2), dtype="int32")),
+    ferry.ExportError: ('save({}, "/none/x.npz")', lambda: ferry.save({}, "/none/x.npz")),
     ferry.LayoutError: ("to_numpy(sparse)", lambda: ferry.to_numpy(torch.zeros(2).to_sparse())),
     ferry.MissingDependencyError: ('plan(a, to="torch")', _without_torch),
     ferry.PrecisionLossError: (
@@ -80,6 +90,7 @@ EXAMPLES: dict[type[ferry.FerryError], tuple[str, Callable[[], object]]] = {
         'from_numpy(a, readonly="raise")',
         lambda: ferry.from_numpy(_read_only(), readonly="raise"),
     ),
+    ferry.SinkError: ("log.close()", _log_to_a_broken_sink),
     ferry.StreamError: ("to_numpy(t, stream=1)", lambda: ferry.to_numpy(torch.zeros(2), stream=1)),
     ferry.TransferTimeout: ("transfer.result(timeout=0)", lambda: _in_flight().result(timeout=0)),
 }

@@ -5,10 +5,15 @@ says what was given, why it cannot be done and what to write instead. ``import t
 """
 
 from tensorferry import _native
+from tensorferry import io as io
+from tensorferry import metrics as metrics
 from tensorferry._api.convert import from_dlpack, register_node, stack, to_dlpack, to_python, writable
 from tensorferry._api.images import images_to_tensor, tensor_to_images
 from tensorferry._api.inspect import check, describe, explain, plan, shares_memory
+from tensorferry._api.io import inspect, load, save, verify
+from tensorferry._api.io_writer import Writer, save_async
 from tensorferry._api.memory import options, pool_stats, trim
+from tensorferry._api.metrics import MetricLog
 from tensorferry._api.pinned import empty_like_pinned, empty_pinned, hold, pinned, zeros_pinned
 from tensorferry._api.pinned_pool import PinnedPool
 from tensorferry._api.transfer import to_device, to_numpy_async
@@ -20,6 +25,7 @@ from tensorferry._errors import (
     CopyRequiredError,
     DeviceError,
     DTypeError,
+    ExportError,
     ExtensionDTypeWarning,
     FerryError,
     FerryWarning,
@@ -27,6 +33,7 @@ from tensorferry._errors import (
     MissingDependencyError,
     PrecisionLossError,
     ReadOnlyError,
+    SinkError,
     StreamError,
     TransferTimeout,
 )
@@ -39,16 +46,20 @@ __all__ = [
     "CopyRequiredError",
     "DTypeError",
     "DeviceError",
+    "ExportError",
     "ExtensionDTypeWarning",
     "FerryError",
     "FerryWarning",
     "LayoutError",
+    "MetricLog",
     "MissingDependencyError",
     "PinnedPool",
     "PrecisionLossError",
     "ReadOnlyError",
+    "SinkError",
     "StreamError",
     "TransferTimeout",
+    "Writer",
     "__version__",
     "check",
     "describe",
@@ -59,11 +70,15 @@ __all__ = [
     "from_numpy",
     "hold",
     "images_to_tensor",
+    "inspect",
+    "load",
     "options",
     "pinned",
     "plan",
     "pool_stats",
     "register_node",
+    "save",
+    "save_async",
     "shares_memory",
     "stack",
     "tensor_to_images",
@@ -73,6 +88,7 @@ __all__ = [
     "to_numpy_async",
     "to_python",
     "trim",
+    "verify",
     "writable",
     "zeros_pinned",
 ]

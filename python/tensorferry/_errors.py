@@ -13,6 +13,7 @@ __all__ = [
     "CopyRequiredError",
     "DTypeError",
     "DeviceError",
+    "ExportError",
     "ExtensionDTypeWarning",
     "FerryError",
     "FerryWarning",
@@ -20,6 +21,7 @@ __all__ = [
     "MissingDependencyError",
     "PrecisionLossError",
     "ReadOnlyError",
+    "SinkError",
     "StreamError",
     "TransferTimeout",
 ]
@@ -99,8 +101,16 @@ class StreamError(DeviceError, ValueError):
     """A stream was named for memory that no stream works on."""
 
 
+class SinkError(FerryError, RuntimeError):
+    """Metrics could not be handed to a sink, or never came from a device; its ``__cause__`` is what was raised."""
+
+
 class MissingDependencyError(FerryError, ImportError):
     """A package that the call needs is not installed."""
+
+
+class ExportError(FerryError, OSError):
+    """Tensors cannot be written to a path, or read from it; ``errno`` and ``filename`` say more where known."""
 
 
 class TransferTimeout(FerryError, TimeoutError):

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import tensorferry as ferry
-from tensorferry.bench import BEST_PEER, LIMIT, cases
+from tensorferry.bench import ALONE, BEST_PEER, LIMIT, cases
 from tensorferry.bench._declare import Candidate, Case, Inputs, Point
 from tensorferry.bench._limits import LIMITS
 
@@ -28,7 +28,8 @@ def declared(stem: str) -> tuple[Case, ...]:
 
 
 CASES = {case.name: case for stem in STEMS for case in declared(stem)}
-SETTINGS = [(case, point) for case in CASES.values() for point in case.points_for(quick=True)]
+HERE = [case for case in CASES.values() if "cpu" in case.devices]  # tests/torch_cuda has the others
+SETTINGS = [(case, point) for case in HERE for point in case.points_for(quick=True)]
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_quick_point = pytest.mark.parametrize(
     ("case", "point"), SETTINGS, ids=[" ".join(map(str, (case.name, *point.values()))) for case, point in SETTINGS]
@@ -119,13 +120,24 @@ def test_settings_differ_and_can_be_written_to_a_file(case):
     for point in (*case.points, *case.quick):
         assert all(type(value) in (int, float, str) for value in point.values())
         assert isinstance(point.get("nbytes", 0), int)
-        assert set(point) <= {"nbytes", "layout", "dtype", "rows", "columns", "count", "height", "width"}
+        assert set(point) <= {
+            "nbytes",
+            "layout",
+            "dtype",
+            "rows",
+            "columns",
+            "count",
+            "height",
+            "width",
+            "percent",
+            "blocks",
+        }
 
 
 @every_case
 def test_quick_settings_are_small(case):
     for point in case.points_for(quick=True):
-        assert point.get("nbytes", 0) <= 4 * MIB
+        assert point.get("nbytes", 0) <= (4 if "cpu" in case.devices else 64) * MIB
         assert point.get("height", 0) * point.get("width", 0) * point.get("count", 1) <= 4 * MIB
 
 
@@ -155,6 +167,8 @@ def test_every_candidate_gives_what_is_expected(case, point):
     for candidate in ran:
         if case.destinations:
             inputs["out"].view(np.uint8)[...] = 0xA5  # the others lie over the same memory
+        if case.before is not None:
+            case.before(inputs)
         result = run(candidate, inputs)
         if case.check is not None:
             case.check(result, expected)
@@ -229,7 +243,22 @@ GOALS = [
     ("an image against the limit", "image.one", LIMIT, 1 / 0.6),
     ("a stack of 256 arrays", "stack.arrays", "torch.from_numpy(np.stack(arrays))", 1 / 1.5),
     ("a check for finite values", "check.finite", "bool(torch.isfinite(t).all())", 1 / 3),
+    ("a file of tensors against torch", "export.safetensors", "torch.save(state, path)", 1 / 3),
+    ("a file of tensors against safetensors", "export.safetensors", "safetensors.torch.save_file(state, path)", 1 / 2),
+    ("a folder of arrays against the limit", "export.npy_folder", "os.write, one file", 1 / 0.9),
+    ("a durable file against the limit", "export.safetensors_durable", "os.write, one file, fsync", 1 / 0.9),
     ("importing the package", "import_time.package", "a sleep of 30 ms", 1.0),
+    ("a device's tensor into pinned memory", "d2h.pinned", LIMIT, 1 / 0.99),
+    ("a large tensor of a device", "d2h.array", "t.cpu().numpy()", 1 / 3),
+    ("a small tensor of a device", "d2h.array", "t.cpu().numpy()", 0.7),
+    ("a strided tensor of a device", "d2h.layout", "ferry.to_numpy(packed)", 1 / 0.97),
+    ("a cast on the device", "d2h.cast", "ferry.to_numpy(t)", 0.52),
+    ("pieces of a device", "gather.pieces", "ferry.to_numpy(t), one contiguous tensor of as many bytes", 1 / 0.9),
+    ("scalars against .item()", "gather.scalars", "[x.item() for x in tensors]", 0.02),
+    ("scalars against one", "gather.scalars", "ferry.to_python(one)", 1.5),
+    ("images sent to a device", "image.to_device", LIMIT, 1 / 0.93),
+    ("a loop beside the copy engine", "interference.copy_engine", ALONE, 1.02),
+    ("a loop beside a kernel", "interference.kernel", ALONE, 1.05),
 ]
 
 

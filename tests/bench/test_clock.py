@@ -58,7 +58,7 @@ def test_the_loop_around_an_expression_costs_less_than_a_call_of_an_empty_functi
 
 def test_a_sleep_lasts_as_long_as_it_says():
     seconds = bind("sleep(0.005)", {"sleep": time.sleep}).loop(3)
-    assert 0.015 <= seconds < 1
+    assert 0.015 <= seconds < 10
 
 
 def test_short_calls_are_made_ten_thousand_times_in_many_batches():

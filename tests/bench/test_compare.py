@@ -67,6 +67,11 @@ def test_warm_up_rounds_do_not_count():
     assert len(result.ours.samples_s) == 3
 
 
+def test_samples_have_four_significant_digits():
+    result = compare({"a": slow(1)}, setup=numbers, expected=lambda inputs: 1, rounds=3)
+    assert [float(f"{sample:.3e}") for sample in result.ours.samples_s] == list(result.ours.samples_s)
+
+
 def test_inputs_are_fresh_after_some_rounds_and_for_the_last_check():
     made = []
 
@@ -226,6 +231,6 @@ def test_arguments_out_of_range_are_refused(arguments, given):
 def test_figures_are_times_of_calls():
     result = compare({"a": lambda inputs: time.sleep(0.002)}, setup=numbers, rounds=3)
     assert np.all(np.array(result.ours.samples_s) >= 0.002)
-    assert result.ours.median_s < 0.2
+    assert result.ours.median_s < 2
     assert (result.ours.calls, result.ours.kept) == (1, "mean")
     assert result.ours.cpu_share < 0.5

@@ -9,7 +9,7 @@ import torch
 
 import tensorferry as ferry
 from tensorferry.bench import compare
-from tensorferry.bench._device import event_loop, on_device, waiting
+from tensorferry.bench._device import event_loop, on_device, origin_of, waiting
 
 
 class StandIn:
@@ -113,3 +113,12 @@ def test_a_device_that_is_not_there_is_refused(device, monkeypatch):
         pass
     assert device in refusal.value.given
     assert 'device="cpu"' in refusal.value.instead
+
+
+def test_figures_are_measured_unless_a_double_of_the_driver_gave_them(monkeypatch):
+    monkeypatch.delenv("TENSORFERRY_LIBCUDA", raising=False)
+    assert origin_of("cuda") == "measured"
+    monkeypatch.setenv("TENSORFERRY_LIBCUDA", "/nowhere/libcuda.so.1")
+    assert origin_of("cuda") == "measured"
+    monkeypatch.setenv("TENSORFERRY_LIBCUDA", "libm.so.6")  # a library, and no double
+    assert origin_of("cuda") == "measured"

@@ -62,6 +62,13 @@ def test_the_file_is_strict_json_and_says_what_it_is(tmp_path):
     assert document == json.loads(json.dumps(RUN.to_json()))
 
 
+def test_the_file_has_a_result_a_line_and_no_blanks(tmp_path):
+    RUN.save(tmp_path / "results.json")
+    text = (tmp_path / "results.json").read_text("utf-8")
+    assert len([line for line in text.splitlines() if line.startswith('{"case"')]) == len(RUN.results)
+    assert '": ' not in text
+
+
 def test_a_run_without_samples_is_strict_json_too():
     run = Run({}, "now", False, "cpu", (Result("a.b", "", {}, (Measurement("a", "a", "ours", error="raised"),)),))
     assert json.loads(json.dumps(run.to_json(), allow_nan=False), parse_constant=refuse)["complete"] is True

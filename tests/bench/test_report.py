@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.bench_runs import made_up_run, private_copy, run_of
+from helpers.bench_runs import against, made_up_run, ours, private_copy, run_of
 from helpers.html_page import parse
 from tensorferry import MissingDependencyError
-from tensorferry.bench import Result
+from tensorferry.bench import ALONE, Result
 from tensorferry.bench import _report as report
 
 
@@ -187,3 +187,22 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, tmp_path
     with pytest.raises(MissingDependencyError, match=r"pip install 'tensorferry\[bench\]'"):
         report.write(made_up_run(), tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def beside_a_loop(blocks, percent, seconds, ratio):
+    """A loop that takes `ratio` times as long as alone, while 6 GB are copied beside it."""
+    point = {"nbytes": 6_000_000_000, "rows": 4096, "blocks": blocks, "percent": percent}
+    return Result("interference.kernel", "A loop beside copies", point, (ours(seconds), against(seconds, ALONE, ratio)))
+
+
+def test_the_slow_down_of_a_loop_is_drawn_over_the_rate_of_the_copies(tmp_path):
+    results = [beside_a_loop(1, 40, 1.0, 1.01), beside_a_loop(8, 95, 0.2, 1.05), beside_a_loop(8, 40, 0.5, 1.02)]
+    report.write(run_of(results), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "1 block: 1.0 % at 6.0 GB/s; 8 blocks: 2.0 % at 12.0 GB/s, 5.0 % at 30.0 GB/s" in text
+    assert "% that the loop takes longer" in text
+    assert parse(text).open == []
+
+
+def test_without_a_loop_no_slow_down_is_drawn(source):
+    assert "that the loop takes longer" not in source

@@ -143,6 +143,7 @@ def test_the_list_can_be_narrowed(capsys):
         pytest.param(["--threads", "0"], "--threads", id="no threads"),
         pytest.param(["--device", "tpu"], "tpu", id="an unknown device"),
         pytest.param(["view", "--device", "cuda"], "view", id="a case that cannot run there"),
+        pytest.param(["d2h"], "only on cuda", id="a case that needs a device"),
         pytest.param(["view", "compare"], "right after bench", id="compare in the wrong place"),
         pytest.param(["--quik"], "--quik", id="an unknown option"),
         pytest.param(["compare", "a.json"], "AFTER.json", id="only one file to compare"),

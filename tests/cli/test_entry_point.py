@@ -12,7 +12,7 @@ import pytest
 import tensorferry
 from helpers.console import run_here, run_outside
 
-_COMMANDS = ("doctor", "explain", "demo", "bench")
+_COMMANDS = ("doctor", "explain", "export", "inspect", "verify", "demo", "bench")
 
 
 def test_help_names_every_command_on_stdout_and_exits_0(capsys):

@@ -33,7 +33,7 @@ def test_every_sample_is_prepared_for():
 def test_a_sleep_is_timed_as_long_as_it_lasts_and_its_core_is_seen_idle():
     timed = time_together({"nap": Turn(lambda: time.sleep(0.002))}, rounds=5)["nap"]
     assert len(timed.samples_s) == 5
-    assert 0.002 <= timed.median_s < 0.1
+    assert 0.002 <= timed.median_s < 2  # seconds, and of one call
     assert timed.cpu_share < 0.7
 
 

@@ -16,8 +16,11 @@ from tensorferry import types
 
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 BLOCKING = (ROOT / "docs" / "blocking.md").read_text(encoding="utf-8")
+IN_METRICS = {"metrics.watch": ferry.metrics.watch}
+IN_IO = {f"io.{name}": getattr(ferry.io, name) for name in ferry.io.__all__ if name not in ferry.__all__}
 CLASSES = {f"types.{name}": getattr(types, name) for name in types.__all__}
-VALUES = {name: getattr(ferry, name) for name in ferry.__all__ if not name.startswith("__")} | CLASSES
+VALUES = {name: getattr(ferry, name) for name in ferry.__all__ if not name.startswith("__")}
+VALUES |= CLASSES | IN_METRICS | IN_IO
 NAMES = list(VALUES)
 FUNCTIONS = [name for name, value in VALUES.items() if callable(value) and not inspect.isclass(value)]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(ferry.__path__, "tensorferry."))

@@ -177,3 +177,17 @@ def test_a_wrong_destination_is_refused_before_anything_is_copied(
     assert caught.value.given.startswith(f"out, a {tuple(out.shape)} {out.dtype} tensor on device {out.device}")
     assert caught.value.instead.startswith("pass ")
     assert (remote.copies, out._version) == (copies, version)
+
+
+def test_images_are_converted_on_the_host_and_sent(remote):
+    image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    expected = torch.from_numpy(image).permute(2, 0, 1).float().div(255)
+    sent = ferry.images_to_tensor(image, device="remote")
+    assert sent.device.type == "remote"
+    assert torch.equal(sent.cpu(), expected)
+    out = torch.zeros(3, 2, 4).to("remote")
+    assert ferry.images_to_tensor([image], device="remote", out=out.unsqueeze(0)).shape == (1, 3, 2, 4)
+    assert torch.equal(out.cpu(), expected)
+    back = ferry.images_to_tensor(torch.from_numpy(image).to("remote"))
+    assert back.device.type == "cpu"
+    assert torch.equal(back, expected)

@@ -28,6 +28,7 @@ __all__ = [
     "allow_abandoned",
     "fresh",
     "is_pinned",
+    "kernels",
     "leases_in_use",
     "left_behind",
     "prepared",
@@ -47,7 +48,7 @@ def prepared() -> FakeCuda:
     """Let the product use the fake, with limits that small tests can reach; once, before it uses a device."""
     fake = fake_cuda()
     os.environ["TENSORFERRY_LIBCUDA"] = fake.path
-    core.set_transfer_limits(ring_nbytes=RING_NBYTES, staging_nbytes=STAGING_NBYTES)
+    core.set_transfer_limits(ring_nbytes=RING_NBYTES, staging_nbytes=STAGING_NBYTES, kernels=False)
     return fake
 
 
@@ -58,6 +59,7 @@ def fresh() -> FakeCuda:
     fake.reset()
     fake.preset("two_devices")
     fake.use_device(0)
+    core.set_transfer_limits(kernels=False)  # tests of kernels switch them on
     TableArray.current_stream = None
     return fake
 
@@ -87,7 +89,7 @@ def is_pinned(array: np.ndarray[Any, Any]) -> bool:
     return found == [1, 1]  # host memory
 
 
-def until(condition: Callable[[], bool], *, timeout_s: float = 10) -> bool:
+def until(condition: Callable[[], bool], *, timeout_s: float = 30) -> bool:
     """Ask again and again; false when it never came true."""
     end = time.monotonic() + timeout_s
     while not condition():
@@ -95,6 +97,17 @@ def until(condition: Callable[[], bool], *, timeout_s: float = 10) -> bool:
             return False
         time.sleep(0.0005)
     return True
+
+
+@contextmanager
+def kernels() -> Iterator[None]:
+    """Let the product use its kernels inside the block."""
+    core.set_transfer_limits(kernels=True)
+    try:
+        assert core.kernels_there(0, load=True)
+        yield
+    finally:
+        core.set_transfer_limits(kernels=False)
 
 
 def settle(fake: FakeCuda) -> None:
@@ -139,7 +152,7 @@ def left_behind(fake: FakeCuda, leases_before: int) -> list[str]:
 
     if found():
         gc.collect()
-    until(lambda: not found(), timeout_s=2)
+    until(lambda: not found(), timeout_s=20)
     return found()
 
 

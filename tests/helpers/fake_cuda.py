@@ -55,6 +55,10 @@ _CONTROLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "fake_destroy_graph": (_int, (_pointer,)),
     "fake_captures": (_size, (_text, _size)),
     "fake_green_context": (_pointer, (_int,)),
+    "fake_kernels": (_size, (_text, _size)),
+    "fake_kernel_seed": (None, (_u64,)),
+    "fake_kernel_blocks": (None, (ctypes.c_uint32, ctypes.c_uint32)),
+    "fake_kernel_mistake": (_int, (_text, _u64, _u64)),
 }
 
 
@@ -157,6 +161,35 @@ class FakeCuda:
     def green_context(self, device: int = 0) -> int:
         """A green context of the device, made at the first call; its handle. Its null stream is its own."""
         return int(self.library.fake_green_context(device))
+
+    def kernels(self) -> dict[str, int]:
+        """Every kernel that can be launched, with the bytes of its arguments."""
+        return {name: int(nbytes) for name, nbytes, _ in (line.split() for line in self._lines("fake_kernels"))}
+
+    def kernel_seed(self, seed: int) -> None:
+        """Chooses the orders of blocks and threads in later launches, and the order in which their stores land."""
+        self.library.fake_kernel_seed(seed)
+
+    @contextmanager
+    def only_blocks(self, first: int, count: int) -> Iterator[None]:
+        """Launches inside run these blocks of their grids, and no others."""
+        self.library.fake_kernel_blocks(first, count)
+        try:
+            yield
+        finally:
+            self.library.fake_kernel_blocks(0, (1 << 32) - 1)
+
+    @contextmanager
+    def kernel_mistake(self, what: str, nth: int = 1, period: int = 0) -> Iterator[None]:
+        """Inside, kernels lose the nth "barrier" or "fence" of each thread, and every `period`-th after it; or a
+        "release" is a plain store.
+        """
+        if not self.library.fake_kernel_mistake(what.encode(), nth, period):
+            raise ValueError(f"no mistake is called {what!r}")
+        try:
+            yield
+        finally:
+            self.library.fake_kernel_mistake(b"none", 0, 0)
 
     def trace(self, *, of_test: bool = False) -> list[str]:
         """The product's calls in order, one line each: name, then the arguments that matter."""

@@ -14,8 +14,12 @@ from pathlib import Path
 __all__ = ["build_once", "compiler", "fake_cuda_library", "fake_cuda_old_library", "run_all"]
 
 SOURCES = Path(__file__).resolve().parents[1] / "fake_cuda"
+CSRC = SOURCES.parents[1] / "csrc"
 FLAGS = ("-std=c++20", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-pthread")
+KERNEL_FLAGS = ("-fsanitize=thread", "-fno-exceptions", "-fno-strict-aliasing", "-ffp-contract=off")
 TIMEOUT_S = 300
+
+_SUFFIXES = (".cpp", ".cu", ".cuh", ".hpp", ".txt")
 
 
 def compiler() -> str:
@@ -32,9 +36,10 @@ def _cache() -> Path:
 
 
 def _key() -> str:
-    digest = hashlib.sha256(repr((compiler(), FLAGS)).encode())
-    for path in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.hpp"), SOURCES / "CMakeLists.txt"]):
-        digest.update(path.name.encode() + path.read_bytes())
+    digest = hashlib.sha256(repr((compiler(), FLAGS, KERNEL_FLAGS)).encode())
+    for directory in (SOURCES, CSRC / "kernels"):
+        for path in sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES):
+            digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -52,13 +57,14 @@ def _build(into: Path) -> None:
     listed = re.search(r"add_library\(fake_cuda_objects OBJECT(.*?)\)", (SOURCES / "CMakeLists.txt").read_text(), re.S)
     assert listed is not None
     names = listed.group(1).split()
-    compile_ = [compiler(), *FLAGS, f"-I{SOURCES}"]
+    compile_ = [compiler(), *FLAGS, f"-I{SOURCES}", f"-I{CSRC}"]
     for half in (0, 1):
         text = "".join(f'#include "{SOURCES / name}"\n' for name in names[half::2])
         (into / f"half{half}.cpp").write_text(text)
     entry = str(SOURCES / "entry.cpp")
-    run_all([[*compile_, "-c", f"half{half}.cpp", "-o", f"half{half}.o"] for half in (0, 1)], into)
-    link = [*compile_, "-shared", "half0.o", "half1.o", entry]
+    kernels = [*compile_, *KERNEL_FLAGS, "-c", str(SOURCES / "kernels.cpp"), "-o", "kernels.o"]
+    run_all([[*compile_, "-c", f"half{half}.cpp", "-o", f"half{half}.o"] for half in (0, 1)] + [kernels], into)
+    link = [*compile_, "-shared", "half0.o", "half1.o", "kernels.o", entry]
     run_all([[*link, "-o", "libfake_cuda.so"], [*link, "-DFAKE_CUDA_OLD", "-o", "libfake_cuda_old.so"]], into)
     for path in [*into.glob("*.o"), *into.glob("*.cpp")]:
         path.unlink()

@@ -87,6 +87,30 @@ SIGNATURES: dict[str, tuple[int, tuple[Any, ...]]] = {
         12080,
         (_handle, _handle, _handle, _size, _handle, _handle, _size, _handle, _handle),
     ),
+    "cuLibraryLoadData": (
+        12000,
+        (_handle, _handle, _handle, _handle, _unsigned, _handle, _handle, _unsigned),
+    ),
+    "cuLibraryUnload": (12000, (_handle,)),
+    "cuLibraryGetKernel": (12000, (_handle, _handle, ctypes.c_char_p)),
+    "cuKernelGetFunction": (12000, (_handle, _handle)),
+    "cuFuncGetAttribute": (2020, (_handle, _int, _handle)),
+    "cuLaunchKernel": (
+        4000,
+        (
+            _handle,
+            _unsigned,
+            _unsigned,
+            _unsigned,
+            _unsigned,
+            _unsigned,
+            _unsigned,
+            _unsigned,
+            _handle,
+            _handle,
+            _handle,
+        ),
+    ),
     "cuMemsetD8Async": (3020, (_device_pointer, ctypes.c_ubyte, _size, _handle)),
 }
 SUCCESS, NOT_READY = 0, 600

@@ -21,14 +21,14 @@ def is_alone(config: pytest.Config, directory: Path) -> bool:
     return bool(asked) and all(path == directory or directory in path.parents for path in asked)
 
 
-def run_suite(tests: Path, *, timeout_s: float = 300) -> str:
+def run_suite(tests: Path, *, timeout_s: float = 900) -> str:
     """Run a file or directory of tests in a process of its own; return pytest's last line, or fail with all it said."""
     finished = _pytest(str(tests), timeout_s=timeout_s)
     assert finished.returncode == 0, f"exit code {finished.returncode}\n{finished.stdout[-20000:]}\n{finished.stderr}"
     return finished.stdout.strip().splitlines()[-1]
 
 
-def require_passed(tests: Path, at_least: int, *, timeout_s: float = 300) -> None:
+def require_passed(tests: Path, at_least: int, *, timeout_s: float = 900) -> None:
     """Run them in a process of their own, and fail unless so many pass and none does anything else."""
     last_line = run_suite(tests, timeout_s=timeout_s)
     counts = {word.rstrip("s"): int(number) for number, word in re.findall(r"(\d+) (\w+)", last_line)}

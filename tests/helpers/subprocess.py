@@ -13,7 +13,7 @@ __all__ = ["run_python", "stdout_of"]
 _TESTS = Path(__file__).parents[1]
 
 
-def run_python(code: str, *, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+def run_python(code: str, *, timeout_s: float = 180) -> subprocess.CompletedProcess[str]:
     """Run `code` in a fresh interpreter with this one's environment.
 
     Parameters
@@ -39,7 +39,7 @@ def run_python(code: str, *, timeout_s: float = 60) -> subprocess.CompletedProce
     )
 
 
-def stdout_of(code: str, *, timeout_s: float = 60) -> str:
+def stdout_of(code: str, *, timeout_s: float = 180) -> str:
     """Return what `code` prints, stripped; fail the test unless it exits with 0 and an empty stderr."""
     finished = run_python(code, timeout_s=timeout_s)
     assert finished.returncode == 0, f"exit code {finished.returncode}\n{finished.stdout}\n{finished.stderr}"

@@ -11,7 +11,7 @@ from helpers.fake_cuda_driver import Driver
 __all__ = ["in_another_thread"]
 
 
-def in_another_thread(run: Callable[[], Any], *, timeout_s: float = 20) -> Any:
+def in_another_thread(run: Callable[[], Any], *, timeout_s: float = 60) -> Any:
     """Run in a thread of its own, with the primary context of device 0 current; what `run` returns."""
     answers: list[Any] = []
 

@@ -23,6 +23,7 @@ from helpers.fake_cuda import LEGACY, FakeCuda, fake_cuda
 from helpers.torch_on_fake_build import guard_library
 from helpers.torch_on_fake_kernels import register_kernels
 from helpers.torch_on_fake_streams import forget_streams, replace_torch_cuda
+from tensorferry._native import core
 
 __all__ = ["TorchOnFake", "torch_on_fake"]
 
@@ -44,6 +45,7 @@ class TorchOnFake:
             raise RuntimeError("this torch has a real device; the fake one is for CPU builds")
         self.fake: FakeCuda = fake_cuda()
         os.environ["TENSORFERRY_LIBCUDA"] = self.fake.path
+        core.set_transfer_limits(kernels=False)  # tests of kernels switch them on
         guard_library()
         replace_torch_cuda()
         register_kernels()
@@ -63,6 +65,7 @@ class TorchOnFake:
         self.fake.library.fake_forget_freed()
         self.fake.clear_trace()
         self.fake.clear_violations()
+        core.set_transfer_limits(kernels=False)
 
     def settled(self, x: torch.Tensor, device: str = "cuda") -> torch.Tensor:
         """A copy on the device whose values are there already."""

@@ -182,3 +182,14 @@ def test_the_result_keeps_its_memory_and_the_image_its_values() -> None:
     tensor.requires_grad_().sum().backward()
     assert tensor.grad is not None
     assert bool(tensor.grad.eq(1).all())
+
+
+def test_the_host_can_be_named_as_the_device() -> None:
+    image = picture("uint8")
+    for device in ("cpu", torch.device("cpu")):
+        tensor = ferry.images_to_tensor(image, device=device)
+        assert tensor.device.type == "cpu"
+        assert torch.equal(tensor, torch.from_numpy(image).permute(2, 0, 1).float().div(255))
+    out = torch.empty(3, *image.shape[:2])
+    assert ferry.images_to_tensor(image, out=out, device="cpu") is out
+    assert_near(out, formula(image), "uint8")

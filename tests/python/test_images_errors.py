@@ -59,6 +59,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[ferry.FerryError], str]] = {
     "mean that is none": (lambda: forward(mean=(0, 0, np.nan)), ferry.ArgumentError, "number other than 0|finite"),
     "deviation of nothing": (lambda: forward(std=(1, 0, 1)), ferry.ArgumentError, "zero"),
     "quotient out of range": (lambda: forward(std=1e-320), ferry.ArgumentError, "range of float64"),
+    "no such device": (lambda: forward(device="screen"), ferry.DeviceError, "device='screen'"),
     "a tensor of bytes": (lambda: back(TENSOR.byte()), ferry.DTypeError, "uint8.*float16"),
     "a tensor of pixels": (lambda: back(torch.zeros(50, 40, 3)), ferry.LayoutError, 'layout="HWC"'),
     "a matrix": (lambda: back(TENSOR[0]), ferry.LayoutError, '"CHW" or "NCHW"'),

@@ -171,6 +171,8 @@ REFUSALS = [
      ferry.PrecisionLossError, (ValueError,), "same_value", "index (1,)", "wider dtype"),
     ("a failed check", lambda: ferry.check(torch.ones(3), shape=(4,)),
      ferry.CheckError, (ValueError,), "", "", ""),
+    ("a file in a folder that is not there", lambda: ferry.save(torch.ones(3), "no-such-folder/x.npy"),
+     ferry.ExportError, (OSError,), "no-such-folder/x.npy", "", "folder"),
 ]  # fmt: skip
 
 
@@ -199,6 +201,7 @@ def test_every_error_class_is_raised_by_some_refusal():
     classes = {value for value in names if isinstance(value, type) and issubclass(value, Exception)}
     not_here = {ferry.FerryError, ferry.FerryWarning, ferry.ExtensionDTypeWarning, ferry.MissingDependencyError}
     not_here.add(ferry.TransferTimeout)  # needs a device that is busy: tests/python/test_transfer.py
+    not_here.add(ferry.SinkError)  # needs a sink that failed: tests/metrics/test_delivery.py
     assert classes - not_here == raised
 
 

@@ -63,7 +63,7 @@ def test_a_timeout_leaves_the_transfer_valid(name, timeout):
     start = time.monotonic()
     with pytest.raises(ferry.TransferTimeout, match=rf"^{name}\(timeout=.*4,096 bytes is not done yet; ask again"):
         getattr(transfer, name)(timeout=timeout)
-    assert max(0, timeout) <= time.monotonic() - start < 5
+    assert max(0, timeout) <= time.monotonic() - start < 30
     pending.finish()
     assert transfer.result(0) == "value"
 
@@ -177,7 +177,7 @@ def test_figures_tell_when_it_ended_and_how_long_callers_waited():
         stats.nbytes = 1
     with pytest.raises(ferry.TransferTimeout):
         transfer.result(0.05)
-    assert 0.05 <= transfer.stats.wait_s < 5
+    assert 0.05 <= transfer.stats.wait_s < 30
     pending.finish()
     assert transfer.done()
     finished_at = transfer.stats.finished_at

@@ -17,7 +17,7 @@ def test_native_limits_set_before_a_device_is_used_are_kept():
         first = core.transfer_limits()
         ferry.options(ring_nbytes=1 << 20)
         with ferry.options(pinned_nbytes=5 << 20, staging_nbytes=3 << 20):
-            print(sorted(core.transfer_limits().values()))
+            print(sorted(value for name, value in core.transfer_limits().items() if name.endswith("_nbytes")))
         print(core.transfer_limits() == {**first, "ring_nbytes": 1 << 20})
     """)
     assert printed.splitlines() == [str([1 << 20, 3 << 20, 5 << 20]), "True"]

@@ -20,7 +20,8 @@ def test_importing_loads_neither_torch_nor_ml_dtypes():
 
 
 def test_importing_costs_at_most_30_ms_beyond_numpy():
-    code = "import time, numpy; start = time.perf_counter(); import tensorferry; print(time.perf_counter() - start)"
+    # Of the processor's time: however many programs share it.
+    code = "import time, numpy; start = time.process_time(); import tensorferry; print(time.process_time() - start)"
     seconds = [float(run(code)) for _ in range(5)]
     assert min(seconds) <= 0.030, f"import took {statistics.median(seconds):.3f} s"
 

@@ -90,3 +90,12 @@ def test_tensors_and_events_alive_at_the_end_of_the_interpreter_do_no_harm():
         "kept[1].kept = kept\n"
         "printed(kept[0].sum().item())\n"
     ) == ["3.0"]
+
+
+def test_the_first_use_of_a_device_may_be_a_copy_to_it():
+    assert run(
+        "import numpy as np, tensorferry as ferry\n"
+        "printed(ferry.to_device(np.ones(3), 'cuda:1').tolist())\n"
+        "printed(ferry.images_to_tensor(np.full((1, 2, 1), 255, np.uint8), device='cuda').tolist())\n"
+        "printed(cuda.fake.violations())\n"
+    ) == ["[1.0, 1.0, 1.0]", "[[[1.0, 1.0]]]", "[]"]

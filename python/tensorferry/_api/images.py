@@ -23,6 +23,7 @@ def images_to_tensor(
     std: Any = None,
     dtype: Any = "float32",
     out: Any = None,
+    device: Any = None,
 ) -> torch.Tensor:
     """Convert images to a normalised tensor, in one pass over their memory.
 
@@ -32,8 +33,8 @@ def images_to_tensor(
     ----------
     images : array, tensor, DLPack producer, PIL image, or a list or tuple of them
         One image of shape (H, W, C) or (H, W), a batch of shape (N, H, W, C), or a list of images that are equal in
-        shape and dtype. 1 to 4 channels of uint8, uint16, float16, bfloat16, float32 or float64, in host memory; any
-        strides and byte order, so crops, flips and read-only views need no copy.
+        shape and dtype. 1 to 4 channels of uint8, uint16, float16, bfloat16, float32 or float64; any strides and byte
+        order, so crops, flips and read-only views need no copy. torch tensors on a CUDA device are converted there.
     layout : {"CHW", "HWC"}
         Of the result: planes of one channel each, or pixels as they were.
     bgr : bool
@@ -47,13 +48,16 @@ def images_to_tensor(
     dtype : {"float32", "float16", "bfloat16", "float64"}
         Of the result; torch's and NumPy's dtypes do as well.
     out : torch.Tensor, optional
-        A host tensor of the result's shape and of `dtype`, of any strides (``channels_last``). Filled and returned;
-        autograd is told.
+        A tensor of the result's shape and of `dtype`, of any strides (``channels_last``), on the host or a CUDA
+        device. Filled and returned; autograd is told.
+    device : str or torch.device, optional
+        Where the tensor is wanted: host images of uint8 go to a CUDA device as bytes, and become numbers there. Without
+        it, where `out` is, or where the images are.
 
     Returns
     -------
     torch.Tensor
-        In host memory, contiguous, shape (C, H, W) or (H, W, C); (N, ...) for a batch or a list. Private memory from
+        Contiguous, shape (C, H, W) or (H, W, C); (N, ...) for a batch or a list. On the host, private memory from
         the pool of host copies, which like that of ``torch.from_numpy`` cannot be resized in place.
 
     Raises
@@ -69,6 +73,9 @@ def images_to_tensor(
         For arguments that contradict each other, such as three means for images of one channel.
     BufferMismatchError
         For an `out` that does not fit, or overlaps an image.
+    DeviceError
+        For a `device` that is not there, for images on several devices without one, and for work on a device while
+        its stream is being captured into a graph.
 
     Notes
     -----
@@ -78,7 +85,15 @@ def images_to_tensor(
     ``2**-28 * abs(scale / std)``, where the product is computed in two parts. ``x / 255`` and ``x / 65535`` come out
     rounded correctly. Results are the same on every processor.
 
-    Host images never block; the GIL is released. Images on other devices are waited for, and copied by torch.
+    On a CUDA device the work is enqueued in torch's current stream, as torch's own operations are: one launch of a
+    kernel of ours for a batch of bytes that becomes planes (``layout="CHW"``) of float32, float16 or bfloat16. Other
+    bytes, and all where there are no kernels, are looked up in a table by torch; results are those of the host, bit for
+    bit. Images of other dtypes that lie on the device are computed there by torch in float64, and float16 and bfloat16
+    results are rounded through float32; those that lie on the host are converted on the host, and sent.
+
+    Host images never block, except for room in the ring of pinned memory on the way to a device; the GIL is released.
+    Images on devices of other kinds, and those of other libraries, are waited for, copied to the host and converted
+    there.
 
     Examples
     --------
@@ -94,7 +109,7 @@ def images_to_tensor(
     from tensorferry._images.to_tensor import images_to_tensor as implementation
 
     return untraced(implementation)(
-        images, layout=layout, bgr=bgr, scale=scale, mean=mean, std=std, dtype=dtype, out=out
+        images, layout=layout, bgr=bgr, scale=scale, mean=mean, std=std, dtype=dtype, out=out, device=device
     )
 
 

@@ -83,6 +83,14 @@ def _read_tensor(x: Any) -> Taken:
     return take(x) if source is None else Taken(source)
 
 
+def _is_readable(x: Any) -> bool:
+    try:
+        take(x, move=False)
+    except FerryError:
+        return False
+    return True
+
+
 def _look_at(x: Any) -> _Seen:
     if _torch.is_tensor(x):
         return _Seen(*torch_facts.metadata(x), read=lambda: _read_tensor(x))
@@ -114,7 +122,7 @@ def _leaf_violations(x: Any, wanted: Requirements, names: Names, place: str) -> 
     if wanted.requires_grad is not None and seen.requires_grad != wanted.requires_grad:
         found.append(f"requires_grad is {seen.requires_grad}, wanted {wanted.requires_grad}")
     if wanted.finite or wanted.range is not None:
-        found += value_violations(seen.read, bool(wanted.finite), wanted.range)
+        found += value_violations(seen.read, lambda: _is_readable(x), bool(wanted.finite), wanted.range)
     return found
 
 

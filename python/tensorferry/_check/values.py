@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorferry._convert.take import Taken
 from tensorferry._dtypes import NATIVE
-from tensorferry._errors import ArgumentError, DTypeError, FerryError
+from tensorferry._errors import ArgumentError, DeviceError, DTypeError, FerryError
 from tensorferry._native import core
 
 __all__ = ["Range", "parse_range", "value_violations"]
@@ -51,11 +51,23 @@ def _bound(bound: Any, given: object) -> Bound | None:
     raise ArgumentError(f"range={given!r}", f"{bound!r} is no bound", "pass numbers, or None for no bound")
 
 
-def value_violations(read: Callable[[], Taken], finite: bool, limits: Range | None) -> list[str]:
-    """Say which values are not finite and which are outside of `limits`; `read` gives the values."""
+def value_violations(
+    read: Callable[[], Taken], is_readable: Callable[[], bool], finite: bool, limits: Range | None
+) -> list[str]:
+    """Say which values are not finite and which are outside of `limits`; `read` gives the values.
+
+    What can never be read misses the requirement; a device that fails says nothing about the values.
+
+    Raises
+    ------
+    DeviceError
+        Where `is_readable` says that the values could be read, and their device failed.
+    """
     try:
         taken = read()
     except FerryError as error:
+        if isinstance(error, DeviceError) and is_readable():
+            raise
         return [f"its values cannot be checked: {error}"]
     found = []
     if finite:

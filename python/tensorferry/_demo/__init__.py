@@ -28,13 +28,17 @@ def run(progress: Callable[[str], None]) -> Report:
         When torch, scikit-learn or pillow is not installed.
     """
     _require_packages()
-    from tensorferry._demo import _digits, _photographs, _timings
+    from tensorferry._demo import _digits, _files, _photographs, _timings
 
     start = time.perf_counter()
     progress("training a classifier on scikit-learn's digits ...")
     trained = _digits.train()
     progress("converting its metrics, activations and weights ...")
     sections = [_digits.metrics(trained), _digits.activations(trained), _digits.weights(trained)]
+    progress("writing weights to files, and reading them back ...")
+    sections.append(_files.digits(trained))
+    if (embeddings := _files.sentences()) is not None:
+        sections.append(embeddings)
     progress("converting two photographs ...")
     photographs = _photographs.load()
     sections.append(_photographs.there_and_back(photographs))

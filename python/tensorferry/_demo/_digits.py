@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,10 @@ class Trained:
         Their classes, int64, ``(397,)``.
     metrics : dict of str to torch.Tensor
         Of the last epoch, as the loop logs them.
+    means : list of float
+        The loss of each epoch, as a MetricLog made it of those of all batches.
+    losses : list of list of torch.Tensor
+        Those losses, epoch by epoch.
     accuracy : float
         On the held-out digits.
     """
@@ -44,6 +49,8 @@ class Trained:
     images: torch.Tensor
     labels: torch.Tensor
     metrics: dict[str, Any]
+    means: list[float]
+    losses: list[list[torch.Tensor]]
     accuracy: float
 
 
@@ -70,29 +77,44 @@ def train(seed: int = 0) -> Trained:
         model = network()
         optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
         loss = torch.zeros(())
+        means: list[float] = []
+        losses: list[list[torch.Tensor]] = []
+        log = ferry.MetricLog(
+            lambda step, values: means.append(values["loss"]), every=math.ceil(_TRAINING / _BATCH), agg="mean"
+        )
         for _ in range(_EPOCHS):
+            losses.append([])
             for rows in torch.split(torch.randperm(_TRAINING), _BATCH):
                 optimizer.zero_grad()
                 loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
                 torch.autograd.backward(loss)
                 optimizer.step()
-    return _examined(model, images[_TRAINING:], labels[_TRAINING:], loss)
+                log.log({"loss": loss})
+                losses[-1].append(loss.detach())
+        log.close()
+    return _examined(model, images[_TRAINING:], labels[_TRAINING:], means, losses)
 
 
-def _examined(model: torch.nn.Sequential, images: torch.Tensor, labels: torch.Tensor, loss: torch.Tensor) -> Trained:
+def _examined(
+    model: torch.nn.Sequential,
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    means: list[float],
+    losses: list[list[torch.Tensor]],
+) -> Trained:
     import torch
 
     with torch.no_grad():
         right = model(images).argmax(1) == labels
     found = {
-        "loss": loss,  # still in the graph, as in a training loop
+        "loss": losses[-1][-1],
         "accuracy": right.float().mean(),
         "right": right.sum(),
         "per_class": torch.stack([right[labels == digit].float().mean() for digit in range(10)]),
         "grad_norms": {name: p.grad.norm() for name, p in model.named_parameters() if p.grad is not None},
         "epoch": _EPOCHS,
     }
-    return Trained(model, images, labels, found, float(found["accuracy"]))
+    return Trained(model, images, labels, found, means, losses, float(found["accuracy"]))
 
 
 def metrics(trained: Trained) -> Section:
@@ -106,7 +128,14 @@ def metrics(trained: Trained) -> Section:
         "Metrics",
         f"{_EPOCHS} epochs on {_TRAINING:,} digits, {trained.accuracy:.1%} of {len(trained.labels)} others right",
         [Conversion("a dict of scalar tensors to numbers", "to_python(metrics)", ferry.plan(found, dtype="numpy"))],
-        [same_values("every number is what .item() and .tolist() give", ferry.to_python(found), expected)],
+        [
+            same_values("every number is what .item() and .tolist() give", ferry.to_python(found), expected),
+            same_values(
+                f'MetricLog(sink, every={len(trained.losses[0])}, agg="mean"): the losses of {_EPOCHS} epochs',
+                trained.means,
+                [sum(loss.item() for loss in epoch) / len(epoch) for epoch in trained.losses],
+            ),
+        ],
     )
 
 

@@ -21,6 +21,7 @@ The cases that ship with the package are in ``tensorferry.bench.cases``; ``tenso
 
 from tensorferry.bench._compare import Interrupted, compare
 from tensorferry.bench._declare import (
+    ALONE,
     BEST_PEER,
     LIMIT,
     Candidate,
@@ -47,6 +48,7 @@ from tensorferry.bench._table import show
 from tensorferry.bench._values import close, poison, same
 
 __all__ = [
+    "ALONE",
     "BEST_PEER",
     "LIMIT",
     "LIMITS",

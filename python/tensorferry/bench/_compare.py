@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +14,7 @@ from tensorferry._errors import ArgumentError
 from tensorferry.bench._check import Checker
 from tensorferry.bench._clock import collector_resting
 from tensorferry.bench._declare import Candidate, Code, Goal, Inputs, Point, best, ours
-from tensorferry.bench._device import on_device
+from tensorferry.bench._device import on_device, origin_of
 from tensorferry.bench._inputs import fresh_inputs
 from tensorferry.bench._limits import make_limit
 from tensorferry.bench._race import Race
@@ -51,6 +52,7 @@ def compare(
     setup: Callable[..., Inputs],
     check: Callable[[Any, Any], object] | None = None,
     expected: Callable[[Inputs], object] | None = None,
+    before: Callable[[Inputs], object] | None = None,
     nbytes: int | Callable[[Inputs], int] | None = None,
     limit: str | None = None,
     rounds: int = LEAST_ROUNDS,
@@ -89,6 +91,8 @@ def compare(
     expected : callable, optional
         ``expected(inputs)`` gives what every candidate must return. With neither `check` nor `expected` candidates are
         held against the first peer.
+    before : callable, optional
+        ``before(inputs)`` is called before each call of a candidate, untimed.
     nbytes : int or callable, optional
         Bytes read plus written by an ideal implementation, or ``nbytes(inputs)``.
     limit : str, optional
@@ -150,11 +154,12 @@ def compare(
     sown = int.from_bytes(os.urandom(4), "little") if seed is None else seed
     checker = Checker(check, expected, tuple(destinations))
     with on_device(device) as wrap:
-        race = Race(entered, lambda k: fresh_inputs(setup, point, tuple(destinations), sown, k), checker, sown, wrap)
+        made = partial(fresh_inputs, setup, point, tuple(destinations), sown)
+        race = Race(entered, made, checker, sown, wrap, before)
         race.refresh()
         moved = int(nbytes(race.inputs) if callable(nbytes) else nbytes or 0)
         told = Result(case, title, dict(point), (), nbytes=moved, threads=cores, seed=sown, complete=False)
-        told = replace(told, plan=race.plan(plan) if plan else "")
+        told = replace(told, plan=race.plan(plan) if plan else "", origin=origin_of(device))
         ready = make_limit(limit, moved, cores, folder) if limit else None
         try:
             with equal_threads(cores), collector_resting():

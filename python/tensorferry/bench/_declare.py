@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
+    "ALONE",
     "BEST_PEER",
     "LIMIT",
     "Candidate",
@@ -37,6 +38,8 @@ Form = Literal["ours", "naive", "best"]
 
 BEST_PEER = "the best peer"
 LIMIT = "the limit"
+ALONE = "the loop alone"
+"""The label of work that others are beside of: reports draw its slow-down over the rate of what is beside it."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,8 @@ class Case:
         ``check(result, expected)`` raises AssertionError unless they agree; it may return how many values it compared.
         The default wants equal nests, dtypes, shapes and values, NaN equal to NaN; whether a leaf is an array or a
         tensor makes no difference.
+    before : callable, optional
+        ``before(inputs)`` is called before each call of a candidate, untimed: to remove what the one before left.
     nbytes : callable, optional
         ``nbytes(inputs)``: bytes read plus bytes written by an ideal implementation. None where no data moves.
     limit : str, optional
@@ -155,6 +160,7 @@ class Case:
     candidates: tuple[Candidate, ...]
     expected: Callable[[Inputs], object]
     check: Callable[[Any, Any], object] | None = None
+    before: Callable[[Inputs], object] | None = None
     nbytes: Callable[[Inputs], int] | None = None
     limit: str | None = None
     goals: tuple[Goal, ...] = ()

@@ -7,15 +7,28 @@ stream, on which everything else would wait.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from tensorferry._errors import DeviceError
 from tensorferry.bench._clock import Bound, Loop
 
-__all__ = ["event_loop", "on_device", "raw_copy_call", "waiting"]
+__all__ = ["event_loop", "on_device", "origin_of", "raw_copy_call", "waiting"]
+
+
+def origin_of(device: str) -> Literal["measured", "simulated"]:
+    """Return what figures of this device are: simulated, where a double of the driver stands in for it."""
+    named = os.environ.get("TENSORFERRY_LIBCUDA")
+    if device == "cpu" or not named:
+        return "measured"
+    try:
+        return "simulated" if hasattr(ctypes.CDLL(named), "fake_drain") else "measured"
+    except OSError:
+        return "measured"
 
 
 @contextmanager

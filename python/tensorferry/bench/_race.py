@@ -24,6 +24,11 @@ __all__ = ["Entry", "Race"]
 Wrap = Callable[[Bound], Bound]
 
 
+def _rounded(seconds: float) -> float:
+    """Return it with four significant digits: samples scatter by far more, and are most of a stored run."""
+    return float(f"{seconds:.3e}")
+
+
 @dataclass
 class Entry:
     """One candidate in the race."""
@@ -62,7 +67,7 @@ class Entry:
             label=self.candidate.label,
             code=code if isinstance(code, str) else getattr(code, "__name__", type(code).__name__),
             form=self.form,
-            samples_s=() if self.error else tuple(self.tally.samples_s[:rounds]),
+            samples_s=() if self.error else tuple(map(_rounded, self.tally.samples_s[:rounds])),
             calls=0 if self.size is None else self.size.calls_in_all,
             kept="least" if short else "mean",
             cpu_share=self.tally.cpu_share,
@@ -83,6 +88,8 @@ class Race:
         Of the order in which they take turns.
     wrap : callable
         Puts a device's clock around a candidate.
+    before : callable, optional
+        Takes the inputs before each call of a candidate, untimed.
     """
 
     def __init__(
@@ -92,6 +99,7 @@ class Race:
         checker: Checker,
         seed: int,
         wrap: Wrap,
+        before: Callable[[Inputs], object] | None = None,
     ) -> None:
         self.entries = [Entry(candidate, candidate.form) for candidate in candidates]
         self.checker = checker
@@ -103,6 +111,7 @@ class Race:
         self._generation = 0
         self._order = random.Random(seed)
         self._wrap = wrap
+        self._before = before
         for entry in self.entries:
             self._names.update(entry.import_modules())
 
@@ -129,7 +138,8 @@ class Race:
             entry.attempt(partial(self._bind, entry))
 
     def _bind(self, entry: Entry) -> None:
-        entry.bound = self._wrap(bind(entry.candidate.code, self.inputs, self._names))
+        bound = self._wrap(bind(entry.candidate.code, self.inputs, self._names))
+        entry.bound = bound if self._before is None else _prepared(bound, partial(self._before, self.inputs))
 
     def plan(self, expression: str) -> str:
         """Return what an expression over the inputs says."""
@@ -185,3 +195,20 @@ class Race:
         assert entry.bound is not None
         assert entry.size is not None
         entry.tally.take(entry.bound, entry.size)
+
+
+def _prepared(bound: Bound, before: Callable[[], object]) -> Bound:
+    """Return a candidate that something is done before each of its calls, off the clock."""
+
+    def once() -> object:
+        before()
+        return bound.once()
+
+    def loop(calls: int) -> float:
+        seconds = 0.0
+        for _ in range(calls):
+            before()
+            seconds += bound.loop(1)
+        return seconds
+
+    return Bound(once, loop)

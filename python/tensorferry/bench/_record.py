@@ -136,9 +136,9 @@ def _result(document: dict[str, Any]) -> Result:
 def _one_result_a_line(document: dict[str, Any]) -> str:
     """Write JSON whose changes are seen result by result."""
 
-    def dumped(value: object, indent: int | None = None) -> str:
-        return json.dumps(value, indent=indent, allow_nan=False, ensure_ascii=False)
+    def dumped(value: object) -> str:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
-    head = dumped({**document, "results": []}, indent=1)
-    results = ",\n  ".join(dumped(result) for result in document["results"])
-    return head.replace('"results": []', f'"results": [\n  {results}\n ]', 1) if results else head
+    head = dumped({**document, "results": []})
+    results = ",\n".join(dumped(result) for result in document["results"])
+    return head.replace('"results":[]', f'"results":[\n{results}\n]', 1) if results else head

@@ -147,6 +147,7 @@ def run(
             setup=case.setup,
             check=case.check,
             expected=case.expected,
+            before=case.before,
             nbytes=case.nbytes,
             limit=case.limit,
             rounds=rounds or (QUICK_ROUNDS if quick else LEAST_ROUNDS),

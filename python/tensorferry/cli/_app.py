@@ -9,6 +9,7 @@ from typing import Annotated
 import rich.table  # noqa: F401  (a missing rich is reported by the caller, before any command runs)
 import typer
 
+from tensorferry.cli import _export_app
 from tensorferry.cli._bench_app import bench
 from tensorferry.cli._output import emit_json, progress, with_clear_errors
 
@@ -25,6 +26,8 @@ app = typer.Typer(
 demo = typer.Typer()
 app.add_typer(demo, name="demo")
 app.add_typer(bench, name="bench")
+for command in (_export_app.export, _export_app.inspect, _export_app.verify):
+    app.command()(command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
@@ -51,17 +54,22 @@ def root(
 
 
 @app.command()
-def doctor(json: Json = False) -> None:
+def doctor(
+    json: Json = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure the links to CUDA devices, and keep the figures.")
+    ] = False,
+) -> None:
     """Tell what is installed, which devices there seem to be, and what every path does here.
 
-    No device is initialised.
+    No device is initialised, unless it calibrates.
 
-    Exit code 1 when tensors and arrays do not convert both ways.
+    Exit code 1 when tensors and arrays do not convert both ways, or a link cannot be calibrated.
     """
     from tensorferry._doctor import facts as _doctor
     from tensorferry.cli import _doctor_view
 
-    facts = _doctor.examine()
+    facts = _doctor.examine(calibrates=calibrate)
     if json:
         emit_json({"ok": not facts.findings, **dataclasses.asdict(facts)})
     else:
@@ -161,3 +169,26 @@ def race(
     else:
         _race_view.show(report)
     _finish(not report.complaints())
+
+
+@demo.command()
+def crash(
+    kills: Annotated[int, typer.Option(min=1, help="How often each way to save is killed.")] = 40,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the moments; else a random one.")] = None,
+    json: Json = False,
+) -> None:
+    """Kill processes in the middle of a save, and count the files that nobody can read any more.
+
+    torch.save writes to the file itself; tensorferry writes beside it, renames, and removes what a kill left there.
+
+    Exit code 1 when a file of tensorferry was lost, or anything was left beside it.
+    """
+    from tensorferry._demo import _crash
+    from tensorferry.cli import _crash_view
+
+    report = with_clear_errors(lambda: _crash.run(progress, kills, seed=seed))
+    if json:
+        emit_json(_crash.document(report))
+    else:
+        _crash_view.show(report)
+    _finish(report.ok)

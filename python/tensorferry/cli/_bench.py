@@ -42,8 +42,11 @@ class Options:
     out: Path | None
 
 
-def choose(names: Sequence[str], device: str) -> list[Case]:
-    """Return the cases that are meant; a name or a device that does not exist is a usage error."""
+def choose(names: Sequence[str], device: str, *, anywhere: bool = False) -> list[Case]:
+    """Return the cases that are meant; a name or a device that does not exist is a usage error.
+
+    `anywhere` those that cannot run on the device are meant, too.
+    """
     if device not in ("cpu", "cuda"):
         raise typer.BadParameter(f"{device!r} is neither cpu nor cuda", param_hint="--device")
     if "compare" in names:
@@ -52,10 +55,11 @@ def choose(names: Sequence[str], device: str) -> list[Case]:
         chosen = select(load_cases(), names)
     except ArgumentError as error:
         raise typer.BadParameter(str(error), param_hint="CASE") from error
-    here = [case for case in chosen if device in case.devices]
+    here = [case for case in chosen if anywhere or device in case.devices]
     if not here:
         asked = ", ".join(names) or "the cases"
-        raise typer.BadParameter(f"none of {asked} can run on {device}; see --list", param_hint="--device")
+        others = " or ".join(sorted({other for case in chosen for other in case.devices}))
+        raise typer.BadParameter(f"none of {asked} can run on {device}, only on {others}", param_hint="--device")
     return here
 
 
@@ -188,7 +192,8 @@ def show_listing(cases: Sequence[Case], console: Console) -> None:
     table = grid("!case", "what it asks", "!>points", "!>quick", "!>goals", header=True)
     for case in cases:
         counts = (len(case.points_for(False)), len(case.points_for(True)), len(case.goals))
-        table.add_row(case.name, case.title, *map(str, counts))
+        where = "" if "cpu" in case.devices else f" (on {' or '.join(case.devices)})"
+        table.add_row(case.name, case.title + where, *map(str, counts))
     console.print(table)
     points = sum(len(case.points_for(False)) for case in cases)
     console.print(f"{counted(len(cases), 'case', 'cases')}, {counted(points, 'point', 'points')} in a full run.")

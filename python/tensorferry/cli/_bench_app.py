@@ -52,7 +52,7 @@ def run(
     """
     from tensorferry.cli import _bench
 
-    chosen = with_clear_errors(lambda: _bench.choose(cases or [], device))
+    chosen = with_clear_errors(lambda: _bench.choose(cases or [], device, anywhere=listing))
     if listing:
         if json:
             emit_json(_bench.listing(chosen))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from tensorferry._doctor.devices import Device
 from tensorferry._doctor.facts import Facts
+from tensorferry._doctor.kernels import Kernels
+from tensorferry._doctor.links import Link
 from tensorferry._units import binary_size
 from tensorferry.cli._output import grid, heading, stdout, verdict
 
@@ -26,8 +28,12 @@ def show(facts: Facts) -> None:
     console.print()
     console.print(_software(facts))
     console.print()
-    console.print(heading("Devices"), "(none was initialised)")
+    calibrated = any(link.measured for link in facts.links)
+    console.print(heading("Devices"), "" if calibrated else "(none was initialised)")
     console.print(_devices(facts))
+    console.print()
+    console.print(heading("Links"), "and the figures that copies over them are chosen by")
+    console.print(_links(facts.links))
     console.print()
     console.print(heading("What each call does here"))
     console.print(_paths(facts))
@@ -59,7 +65,22 @@ def _software(facts: Facts) -> Table:
     table.add_row("copies and casts", engine.processor_level, f"{threads}; {past}")
     kept = f"{binary_size(facts.host_pool.limit_nbytes)} of idle memory are kept for the next ones, at most"
     table.add_row("private copies", "from a pool", kept)
+    table.add_row("device kernels", facts.kernels.source or "none", _kernels(facts.kernels))
     return table
+
+
+def _kernels(kernels: Kernels) -> str:
+    without = "without them the tensor's library packs (metrics by torch.stack), and casts are made on the host"
+    if not kernels.source:
+        return f"{kernels.reason}; {without}"
+    built = ""
+    if kernels.source == "embedded":
+        built = (
+            f"built by toolkit {kernels.toolkit} for compute capability {', '.join(kernels.architectures)} and, by the "
+            f"driver, for {kernels.compiled_for[-1]} and newer; needs {kernels.needs}"
+        )
+    unusable = "" if kernels.usable else f"not used here: {kernels.reason}; {without}"
+    return "; ".join(filter(None, [built, unusable]))
 
 
 def _note(package: str, facts: Facts) -> str:
@@ -96,6 +117,31 @@ def _use(device: Device) -> str:
         way = "through its driver" if device.path == "driver" else "through torch, blocking"
         return f"{way}: {device.reason}"
     return "needs another build of torch" if device.seen else "no use here"
+
+
+def _links(links: list[Link]) -> Table:
+    table = grid("device", "link", "figures")
+    for link in links:
+        parts = [link.figures.together, *filter(None, [_measured(link), link.note])]
+        parts += [f"kept in {link.kept}"] if link.kept else []
+        table.add_row(link.device, link.link, "; ".join(parts))
+    return table
+
+
+def _measured(link: Link) -> str:
+    if not link.measured:
+        return ""
+    made = "simulated" if link.simulated else "measured"
+    rates = f"{link.measured['to_host_nbytes_per_s'] / 1e9:.1f} GB/s to the host, "
+    rates += f"{link.measured['to_device_nbytes_per_s'] / 1e9:.1f} to the device"
+    small = [
+        f"{nbytes:,} bytes by a copy in {by_copy * 1e6:.1f} us{f', stored in {by_store * 1e6:.1f}' if by_store else ''}"
+        for nbytes, by_store, by_copy in link.measured["small"]
+        if by_copy
+    ]
+    rows = [f"{width}: {efficiency:.0%}" for width, efficiency in link.measured["pitched"]]
+    parts = [rates, *small, f"rows of so many bytes against a block {', '.join(rows)}" if rows else ""]
+    return f"{made} in {link.measured['seconds'] * 1e3:.0f} ms: " + "; ".join(filter(None, parts))
 
 
 def _paths(facts: Facts) -> Table:

@@ -17,7 +17,7 @@ from tensorferry._convert.take import is_array_like
 from tensorferry._errors import FerryError, MissingDependencyError
 from tensorferry._nest import labelled_leaves
 
-__all__ = ["SUFFIXES", "Content", "UnreadableFileError", "open_file"]
+__all__ = ["SUFFIXES", "Content", "UnreadableFileError", "open_file", "read_pt"]
 
 
 class UnreadableFileError(FerryError, OSError):
@@ -111,12 +111,34 @@ def _member(path: Path, name: str, archive: Any) -> Any:
         return _unreadable(path, error, name)
 
 
-def _open_pt(path: Path) -> Content:
+def read_pt(path: Path) -> Any:
+    """Return what a file of ``torch.save`` holds; its tensors are mapped where that is possible.
+
+    Raises
+    ------
+    UnreadableFileError
+        When it is missing, damaged, or can only be read by running code from it.
+    MissingDependencyError
+        When torch is not installed.
+    """
+    try:
+        return _load_pt(path)[0]
+    except FerryError:
+        raise
+    except Exception as error:  # torch raises whatever a damaged file leads it to
+        raise _unreadable(path, error) from error
+
+
+def _load_pt(path: Path) -> tuple[Any, bool]:
     torch = _torch.require(f"reading {path.name}")
     mapped = zipfile.is_zipfile(path)  # files of torch 1.5 and older are no archives and cannot be mapped
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns of its own retired classes while it reads older files
-        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped), mapped
+
+
+def _open_pt(path: Path) -> Content:
+    loaded, mapped = _load_pt(path)
     call = f'torch.load(path, map_location="cpu", weights_only=True, mmap={mapped})'
     return Content(call, "torch", iter(_named(path, loaded)))
 

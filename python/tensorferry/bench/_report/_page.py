@@ -13,6 +13,7 @@ from tensorferry.bench._report._html import code
 from tensorferry.bench._report._overview import overview
 from tensorferry.bench._report._pictures import bars, curves
 from tensorferry.bench._report._select import curve_panels, largest, least_favourable
+from tensorferry.bench._report._slow_down import slow_down_curves
 from tensorferry.bench._report._svg import drawing
 from tensorferry.bench._report._tables import (
     environment_table,
@@ -131,6 +132,10 @@ def _case(number: int, results: Sequence[Result], summary: Summary) -> str:
         kept = least_favourable(panels, MOST_CURVE_PANELS)
         caption = f"Over size; both axes are logarithmic.{_selection(len(kept), len(panels))}"
         parts.append(_figure(curves(kept, f"c{number}"), caption))
+    if beside := slow_down_curves(ran, f"s{number}"):
+        parts.append(
+            _figure(beside, "What the loop loses while copies go on beside it, over the rate that they reach.")
+        )
     parts.append(heat_map(results, cells))
     total = counted(len(results), "point", "points")
     parts.append(f"<details><summary>Every figure of {total}</summary>{results_table(results)}</details>")

@@ -1,0 +1,80 @@
+"""An operating system that fails on demand: one of its calls, the n-th time, or short and interrupted writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tensorferry._io.system import System
+
+__all__ = ["FAILING", "FaultySystem", "InterruptedSystem", "names_of", "temporary_files"]
+
+# The calls that can fail, with what each may say; reading and closing are not among them.
+FAILING: tuple[str, ...] = (
+    "open_new",
+    "make_folder",
+    "open_folder",
+    "pwrite",
+    "allocate",
+    "truncate",
+    "fsync",
+    "start_writeback",
+    "set_mode",
+    "lock",
+    "replace",
+    "rename_new",
+    "exchange",
+)
+
+
+class FaultySystem(System):
+    """Counts the calls of ``FAILING``, and lets the one with number `fails_at` raise an ``OSError`` with `code`."""
+
+    def __init__(self, fails_at: int = -1, code: int = 0, *, before: Callable[[str], None] | None = None) -> None:
+        self.calls: list[str] = []
+        self._fails_at = fails_at
+        self._code = code
+        self._before = before
+
+    def __getattribute__(self, name: str) -> Any:
+        real = object.__getattribute__(self, name)
+        if name not in FAILING:
+            return real
+
+        def counted(*arguments: Any) -> Any:
+            self.calls.append(name)
+            if self._before is not None:
+                self._before(name)
+            if len(self.calls) - 1 == self._fails_at:
+                raise OSError(self._code, os.strerror(self._code))
+            return real(*arguments)
+
+        return counted
+
+
+class InterruptedSystem(System):
+    """Every write is interrupted first, and then takes no more than `at_most` bytes."""
+
+    def __init__(self, at_most: int) -> None:
+        self.writes = 0
+        self._at_most = at_most
+        self._interrupts = True
+
+    def pwrite(self, fd: int, data: Any, offset: int) -> int:
+        self._interrupts = not self._interrupts
+        if not self._interrupts:
+            raise InterruptedError
+        self.writes += 1
+        return super().pwrite(fd, data[: self._at_most], offset)
+
+
+def names_of(folder: Path) -> list[str]:
+    """Return all names in a folder, sorted, hidden ones included."""
+    return sorted(os.listdir(folder))
+
+
+def temporary_files(folder: Path) -> list[str]:
+    """Return what a save has left that is no result."""
+    return [name for name in names_of(folder) if "ferry-tmp" in name]
