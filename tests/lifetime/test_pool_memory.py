@@ -110,14 +110,17 @@ def test_memory_does_not_grow_over_many_copies():
     for tensor in tensors * 100:
         ferry.to_numpy(tensor, copy=True)
     gc.collect()
-    resident, before = resident_nbytes(), ferry.pool_stats()
-    for _ in range(34_000):
-        for tensor in tensors:
-            ferry.to_numpy(tensor, copy=True)
-    after = ferry.pool_stats()
-    assert resident_nbytes() - resident <= MIB
-    assert (after.idle_nbytes, after.misses) == (before.idle_nbytes, before.misses)
-    assert after.hits - before.hits == 2 * 34_000
+    for _ in range(3):  # other threads of the process take memory, too, but not each time
+        resident, before = resident_nbytes(), ferry.pool_stats()
+        for _ in range(34_000):
+            for tensor in tensors:
+                ferry.to_numpy(tensor, copy=True)
+        after, grown_nbytes = ferry.pool_stats(), resident_nbytes() - resident
+        assert (after.idle_nbytes, after.misses) == (before.idle_nbytes, before.misses)
+        assert after.hits - before.hits == 2 * 34_000
+        if grown_nbytes <= MIB:
+            break
+    assert grown_nbytes <= MIB
 
 
 def test_trimmed_memory_leaves_the_process():

@@ -210,8 +210,8 @@ def _source(counter: torch.Tensor, stream: int) -> core.DeviceSource:
 def _not_made(device: int) -> DeviceError:
     return DeviceError(
         f"prepare_capture() on cuda:{device}",
-        "replays send by kernels of tensorferry into pinned memory, and one of the two is not there, or a tensor is no "
-        "contiguous block of numbers",
+        "replays send by kernels of tensorferry into pinned memory, and one of the two is not there, or torch is older "
+        "than 2.10, or a tensor is no contiguous block of numbers",
         "see `tensorferry doctor`, and call .contiguous() on the tensors; else capture to_numpy_async(x, out=...)",
     )
 
