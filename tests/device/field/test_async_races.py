@@ -138,11 +138,11 @@ def test_f013_the_device_may_need_python_while_a_thread_waits_for_it(fake: FakeC
     """Seen: waits that held the GIL, and so a deadlock with the thread whose work the device was waiting for."""
     x = TableArray(np.zeros(4, np.float32))
     x.write_later([1, 2, 3, 4])
-    transfer = ferry.to_numpy_async(x)
     found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(transfer.result().tolist()))
     ran_python = 0
     with fake.held():
+        transfer = ferry.to_numpy_async(x)
+        thread = threading.Thread(target=lambda: found.append(transfer.result().tolist()))
         thread.start()
         while ran_python < 200:  # only this lets the device go on
             ran_python += sum([1] * 1)
