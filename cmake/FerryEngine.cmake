@@ -144,6 +144,7 @@ function(ferry_device_library name cuda)
     ${ferry_csrc}/transfer/measure_link.cpp
     ${ferry_csrc}/transfer/measuring_time.cpp
     ${ferry_csrc}/transfer/moves.cpp
+    ${ferry_csrc}/transfer/ordered_layouts.cpp
     ${ferry_csrc}/transfer/pack_chunks.cpp
     ${ferry_csrc}/transfer/pack_ring.cpp
     ${ferry_csrc}/transfer/path_choice.cpp

@@ -1,8 +1,9 @@
 #include "transfer/ring_chunks.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
+#include <utility>
+
+#include "transfer/ordered_layouts.hpp"
 
 namespace ferry {
 namespace {
@@ -13,38 +14,6 @@ constexpr std::int64_t copy_cost_nbytes = 64 << 10;  // what the link could move
 constexpr std::int64_t row_cost_nbytes = 512;        // narrower rows take no less time
 
 std::int64_t nbytes_of(const Layout& layout) { return element_count(layout.shape).value_or(0) * layout.itemsize; }
-
-// Both layouts with their axes in the order of device memory, slowest first; axes of one element are dropped, and those
-// that repeat elements on the device come last.
-struct Ordered {
-  Layout device;
-  Layout host;
-  std::int64_t device_offset = 0;
-  std::int64_t host_offset = 0;
-};
-
-Ordered ordered(const Layout& device, const Layout& host) {
-  std::array<int, max_ndim> axes;
-  int count = 0;
-  for (int i = 0; i < device.ndim(); ++i) {
-    if (device.shape[i] != 1) axes[static_cast<std::size_t>(count++)] = i;
-  }
-  std::stable_sort(axes.begin(), axes.begin() + count,
-                   [&](int a, int b) { return std::abs(device.strides[a]) > std::abs(device.strides[b]); });
-  Ordered result{{Extents(count), Extents(count), device.itemsize}, {Extents(count), Extents(count), host.itemsize}};
-  for (int i = 0; i < count; ++i) {
-    const int axis = axes[static_cast<std::size_t>(i)];
-    const bool backwards = device.strides[axis] < 0;
-    const std::int64_t last = device.shape[axis] - 1;
-    result.device.shape[i] = result.host.shape[i] = device.shape[axis];
-    result.device.strides[i] = backwards ? -device.strides[axis] : device.strides[axis];
-    result.host.strides[i] = backwards ? -host.strides[axis] : host.strides[axis];
-    if (!backwards) continue;
-    result.device_offset += last * device.strides[axis];
-    result.host_offset += last * host.strides[axis];
-  }
-  return result;
-}
 
 Layout once_each(const Layout& layout) {
   Layout once = layout;
@@ -62,7 +31,7 @@ class Cutter {
       : most_nbytes_(most_nbytes), way_(way), landing_(landing) {}
 
   // False when a part would take too many moves.
-  bool cut(const Ordered& part, int axis) {
+  bool cut(const OrderedLayouts& part, int axis) {
     const Layout once = once_each(part.device);
     const std::int64_t whole = landing_nbytes(once);
     if (whole <= most_nbytes_) return add(part, once, whole);
@@ -70,11 +39,7 @@ class Cutter {
     const std::int64_t extent = part.device.shape[axis];
     const std::int64_t fit = std::max<std::int64_t>(largest_fit(once, axis), 1);
     for (std::int64_t first = 0; first < extent; first += fit) {
-      Ordered slice = part;
-      slice.device_offset += first * part.device.strides[axis];
-      slice.host_offset += first * part.host.strides[axis];
-      slice.device.shape[axis] = slice.host.shape[axis] = std::min(fit, extent - first);
-      if (!cut(slice, axis)) return false;
+      if (!cut(part.slice(axis, first, std::min(fit, extent - first)), axis)) return false;
     }
     return true;
   }
@@ -98,7 +63,7 @@ class Cutter {
     return (most_nbytes_ - one) / step + 1;
   }
 
-  bool add(const Ordered& part, const Layout& once, std::int64_t nbytes) {
+  bool add(const OrderedLayouts& part, const Layout& once, std::int64_t nbytes) {
     RingChunk chunk;
     chunk.device_offset = part.device_offset;
     chunk.host_offset = part.host_offset;
@@ -144,7 +109,7 @@ bool is_close_together(const Layout& once) {
 std::optional<std::vector<RingChunk>> ring_chunks(const Layout& device, const Layout& host, std::int64_t most_nbytes,
                                                   RingWay way) {
   if (element_count(device.shape) == 0) return std::vector<RingChunk>{};
-  const Ordered whole = ordered(device, host);
+  const OrderedLayouts whole = ordered_layouts(device, host, OrderedBy::device);
   Cutter packed(most_nbytes, way, Landing::packed);
   const bool can_pack = packed.cut(whole, 0);
   if (way == RingWay::to_host && is_close_together(once_each(whole.device))) {

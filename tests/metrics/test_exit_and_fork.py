@@ -18,6 +18,20 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+def log_in_a_child(log: ferry.MetricLog, metrics: dict[str, int]) -> None:
+    """Log in a forked child, which must come to its end."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            log.log(metrics)
+            log.flush(10)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_log_that_nobody_closed_is_flushed_at_exit(tmp_path: Path):
     code = """
 import sys, torch, tensorferry as ferry
@@ -67,16 +81,7 @@ def test_a_forked_child_begins_anew_and_leaves_the_parents_steps_alone(tmp_path:
     path = tmp_path / "m.jsonl"
     log = ferry.MetricLog(path)
     log.log({"parent": 1})
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            log.log({"child": 1})
-            log.flush(10)
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    log_in_a_child(log, {"child": 1})
     log.log({"parent": 2})
     log.close()
     assert sorted(path.read_text().splitlines()) == [
@@ -91,16 +96,7 @@ def test_a_child_that_adds_a_column_does_not_cost_the_parent_its_rows(tmp_path: 
     log = ferry.MetricLog(path)
     log.log({"a": 1})
     log.flush()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            log.log({"b": 1})
-            log.flush(10)
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    log_in_a_child(log, {"b": 1})
     log.log({"a": 2})
     log.close()
     assert path.read_text() == "step,a,b\n0,1,\n1,,1\n1,2,\n"

@@ -6,20 +6,20 @@ yet, it gets its name: a crash then leaves every row that was whole.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from tensorferry._io.atomic import is_temporary, remove_tree, temporary_name
+from tensorferry._io.atomic import is_temporary, temporary_name
 from tensorferry._io.entries import Entry
 from tensorferry._io.failures import refused
 from tensorferry._io.folder import FOLDER, INDEX, folder_is_ours, index_text, put_file, read_index
 from tensorferry._io.format import Target
 from tensorferry._io.growing import RowKind
 from tensorferry._io.growing_file import GrowingFile, is_empty_array
-from tensorferry._io.growing_npy import open_to_grow, require_sole_writer
+from tensorferry._io.growing_npy import open_to_grow
+from tensorferry._io.growing_tree import GrowingTree
 from tensorferry._io.names import FileNames
 from tensorferry._io.new_folder import NewFolder
 from tensorferry._io.readable import Readable
@@ -28,23 +28,19 @@ from tensorferry._io.small_file import replace_file
 __all__ = ["GrowingFolder"]
 
 
-class GrowingFolder:
+class GrowingFolder(GrowingTree):
     """See :class:`Backend`."""
 
     format = "folder"
     takes_rows = "many"
 
     def __init__(self, target: Target, *, resume: bool) -> None:
-        self._target = target
+        super().__init__(target, resume=resume)
         self._metadata = dict(target.options.metadata or {})
         self._aliases: dict[str, str] = {}
         self._tensors: dict[str, dict[str, Any]] = {}
         self._files: dict[str, GrowingFile] = {}
         self._file_names = FileNames()
-        self._draft: NewFolder | None = None
-        self._lock_fd = -1
-        self._made = False
-        self._keeps = resume
         resumes = resume and os.path.lexists(target.path)
         self.is_direct, self.reason = False, ""
         if resumes:
@@ -59,11 +55,6 @@ class GrowingFolder:
             self._path = self._draft.path
         self.kinds: Mapping[str, RowKind] = {name: file.kind for name, file in self._files.items()}
         self.names = set(self._tensors) - set(self._files)
-
-    @property
-    def keeps_rows(self) -> bool:
-        """See :class:`Backend`."""
-        return self._draft is None
 
     def _reopen(self) -> None:
         """Open what grows, and cut arrays that grow together to the rows that all of them have."""
@@ -103,10 +94,6 @@ class GrowingFolder:
                 rows = contents.tensors[name].shape[0]
                 found[group] = min(rows, found.get(group, rows))
         return found
-
-    def _lock(self) -> None:
-        self._lock_fd = self._target.options.system.open_folder(self._path)
-        require_sole_writer(self._target, self._lock_fd, self._path)
 
     def put(self, entry: Entry) -> None:
         """See :class:`Backend`."""
@@ -151,14 +138,10 @@ class GrowingFolder:
         self._tensors[name] = {"file": file_name, "dtype": kind.dtype.name, "shape": shape, "grows": group}
 
     def _show(self) -> None:
-        """Write the index; give the folder its name where nothing but rows is in it, and nothing in its place."""
+        """Write the index, and give the folder its name as soon as that may be."""
         self._write_index()
-        draft, only_rows = self._draft, len(self._files) == len(self._tensors)
-        if draft is None or not only_rows or os.path.lexists(self._target.path):
-            return
-        draft.commit()
-        self._draft, self._path, self._made = None, self._target.path, True
-        self._lock()
+        if self._get_name(only_rows=len(self._files) == len(self._tensors)):
+            self._path = self._target.path
 
     def _write_index(self) -> None:
         replace_file(
@@ -183,39 +166,9 @@ class GrowingFolder:
             if file.checksum is not None:
                 facts["crc32c"] = file.checksum
         self._write_index()
-        if self._draft is not None:
-            self._draft.commit()
-            self._draft = None
-        self._made = False
-        self._close()
-        return [self._target.path]
-
-    def abort(self) -> None:
-        """See :class:`Backend`. What is in a folder that is meant to be continued is kept, with rows that are whole."""
-        if self._keeps and self.keeps_rows:
-            self.leave()
-            return
-        self._close()
-        if self._draft is not None:
-            self._draft.abort()
-        elif self._made:
-            with contextlib.suppress(OSError):
-                remove_tree(self._target.options.system, self._target.path)
-            self._made = False
-
-    def leave(self) -> None:
-        """See :class:`Backend`."""
-        if self._draft is not None:
-            self.abort()
-            return
-        with contextlib.suppress(Exception):
-            self.flush()
-        self._close()
+        return self._complete()
 
     def _close(self) -> None:
         for file in self._files.values():
             file.close()
-        if self._lock_fd >= 0:
-            with contextlib.suppress(OSError):
-                self._target.options.system.close(self._lock_fd)
-            self._lock_fd = -1
+        super()._close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from collections.abc import Mapping
@@ -10,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorferry._io.atomic import remove_tree
 from tensorferry._io.entries import Entry
 from tensorferry._io.failures import refused
 from tensorferry._io.format import Target
 from tensorferry._io.growing import RowKind
-from tensorferry._io.growing_npy import require_sole_writer
+from tensorferry._io.growing_tree import GrowingTree
 from tensorferry._io.growing_zarr_array import GrowingZarrArray
 from tensorferry._io.new_folder import NewFolder
 from tensorferry._io.readable import Readable
@@ -37,7 +35,7 @@ __all__ = ["GrowingZarr"]
 _Array = np.ndarray[Any, Any]
 
 
-class GrowingZarr:
+class GrowingZarr(GrowingTree):
     """See :class:`Backend`. As a folder of ``.npy`` files it gets its name when rows are appended first."""
 
     format = "zarr"
@@ -46,14 +44,10 @@ class GrowingZarr:
     reason = "zarr writes the chunks"
 
     def __init__(self, target: Target, *, resume: bool) -> None:
-        self._target = target
-        self._made = False
+        super().__init__(target, resume=resume)
         self._count = 0
         self._growing: dict[str, GrowingZarrArray] = {}
         self._key_names = array_names()
-        self._draft: NewFolder | None = None
-        self._lock_fd = -1
-        self._keeps = resume
         resumes = resume and os.path.lexists(target.path)
         self.kinds: Mapping[str, RowKind] = {}
         self.names: set[str] = set()
@@ -72,11 +66,6 @@ class GrowingZarr:
         except BaseException:
             self._draft.abort()
             raise
-
-    @property
-    def keeps_rows(self) -> bool:
-        """See :class:`Backend`."""
-        return self._draft is None
 
     def _reopen(self) -> None:
         path = self._target.path
@@ -106,10 +95,6 @@ class GrowingZarr:
         self._count = len(found)
         self.kinds = {name: growing.kind for name, growing in self._growing.items()}
         self.names = set(found) - set(self._growing)
-
-    def _lock(self) -> None:
-        self._lock_fd = self._target.options.system.open_folder(self._target.path)
-        require_sole_writer(self._target, self._lock_fd, self._target.path)
 
     def put(self, entry: Entry) -> None:
         """See :class:`Backend`."""
@@ -141,13 +126,9 @@ class GrowingZarr:
         self._count += 1
 
     def _show(self) -> None:
-        """Give the group its name where nothing but rows is in it, and nothing in its place."""
-        draft, only_rows = self._draft, self._count == len(self._growing)
-        if draft is None or not only_rows or os.path.lexists(self._target.path):
+        """Give the group its name as soon as that may be."""
+        if not self._get_name(only_rows=self._count == len(self._growing)):
             return
-        draft.commit()
-        self._draft, self._made = None, True
-        self._lock()
         self._group = open_group(self._target.path, "r+")
         arrays = {array.attrs[TAG]["name"]: array for _, array in self._group.arrays()}
         for name, growing in self._growing.items():
@@ -165,37 +146,4 @@ class GrowingZarr:
         for growing in self._growing.values():
             growing.finish()
         self.flush()
-        if self._draft is not None:
-            self._draft.commit()
-            self._draft = None
-        self._made = False
-        self._close()
-        return [self._target.path]
-
-    def abort(self) -> None:
-        """See :class:`Backend`. What is in a group that is meant to be continued is kept, with rows that are whole."""
-        if self._keeps and self.keeps_rows:
-            self.leave()
-            return
-        self._close()
-        if self._draft is not None:
-            self._draft.abort()
-        elif self._made:
-            with contextlib.suppress(OSError):
-                remove_tree(self._target.options.system, self._target.path)
-            self._made = False
-
-    def leave(self) -> None:
-        """See :class:`Backend`."""
-        if self._draft is not None:
-            self.abort()
-            return
-        with contextlib.suppress(Exception):
-            self.flush()
-        self._close()
-
-    def _close(self) -> None:
-        if self._lock_fd >= 0:
-            with contextlib.suppress(OSError):
-                self._target.options.system.close(self._lock_fd)
-            self._lock_fd = -1
+        return self._complete()
