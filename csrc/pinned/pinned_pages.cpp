@@ -11,12 +11,18 @@ namespace {
 
 struct Use {
   Use(std::vector<Pages> held, std::shared_ptr<void> kept) : pages(std::move(held)), owner(std::move(kept)) {
-    for (const Pages& one : pages) one->uses.fetch_add(1, std::memory_order_relaxed);
+    for (const Pages& one : pages) one->uses->fetch_add(1, std::memory_order_relaxed);
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
+  // Counted until nothing is held any more: whoever sees no use, and lets go, is the last one, and unregisters there.
   ~Use() {
-    for (const Pages& one : pages) one->uses.fetch_sub(1, std::memory_order_release);
+    owner.reset();
+    for (Pages& one : pages) {
+      const std::shared_ptr<std::atomic<std::size_t>> uses = one->uses;
+      one.reset();
+      uses->fetch_sub(1, std::memory_order_release);
+    }
   }
 
   std::vector<Pages> pages;
@@ -53,7 +59,7 @@ std::shared_ptr<void> PinnedRange::use(std::shared_ptr<void> owner) const {
 
 bool PinnedRange::in_use() const noexcept {
   return std::any_of(pages_.begin(), pages_.end(),
-                     [](const Pages& one) { return one->uses.load(std::memory_order_acquire) > 0; });
+                     [](const Pages& one) { return one->uses->load(std::memory_order_acquire) > 0; });
 }
 
 bool PinnedRange::read_only() const noexcept {

@@ -80,7 +80,7 @@ struct PinnedPages {
   const bool read_only;
   std::list<std::shared_ptr<void>> owners;  // of one, as keep_for_good wants it
   std::optional<cuda::Registration> registration;
-  std::atomic<std::size_t> uses{0};
+  const std::shared_ptr<std::atomic<std::size_t>> uses = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 // The right to change what is registered, while it lives.

@@ -136,9 +136,6 @@ std::size_t RetireQueue::reap() noexcept {
   for (const Entry& entry : finished) lost += entry.fate == EventFate::lost ? 1 : 0;
   {
     const std::lock_guard lock(mutex_);
-    stats_.pending -= count;
-    stats_.retired += count - lost;
-    stats_.abandoned += lost;
     if (ended_) {
       stats_.abandoned += taken.size();
       stats_.pending -= taken.size();
@@ -149,6 +146,9 @@ std::size_t RetireQueue::reap() noexcept {
   }
   let_go(finished);
   const std::lock_guard lock(mutex_);
+  stats_.pending -= count;
+  stats_.retired += count - lost;
+  stats_.abandoned += lost;
   reaping_ = false;
   return count;
 }

@@ -23,7 +23,7 @@ struct Retired {
 };
 
 struct RetireStats {
-  std::size_t pending = 0;
+  std::size_t pending = 0;  // until it has been let go, and its `then` is over
   std::uint64_t retired = 0;
   std::uint64_t abandoned = 0;  // whose event failed: the device, or its context, is gone
 };
@@ -56,7 +56,7 @@ class RetireQueue {
   static void let_go(Entries& entries) noexcept;
   [[nodiscard]] bool is_in_child() const noexcept { return cuda::fork_generation() != generation_; }
 
-  // Invariant: stats_.pending counts the entries here and those that a reap has taken out to ask for.
+  // Invariant: stats_.pending counts the entries here and those that a reap has taken out, until it has let them go.
   const std::uint32_t generation_ = cuda::fork_generation();
   mutable std::mutex mutex_;
   std::unique_ptr<Entries> entries_;  // in a forked child never destroyed: another thread may have been at it

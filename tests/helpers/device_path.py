@@ -135,7 +135,9 @@ def left_behind(fake: FakeCuda, leases_before: int) -> list[str]:
 
     def found() -> list[str]:
         settle(fake)
+        held, _ = core.retired_work()
         return [
+            *([f"{held} pieces of work are held"] if held else []),
             *fake.violations(),
             *(f"{fake.live(what)} {what}" for what in ("pushed_contexts", "pending", "captures") if fake.live(what)),
             *(

@@ -25,7 +25,7 @@ PAGE, LARGE_PAGE = mmap.PAGESIZE, 2 * MIB
 def held_by_pool() -> int:
     """Bytes of pinned memory that nobody uses."""
     stats = core.pinned_stats()
-    return int(stats["idle_nbytes"] + stats["retired_nbytes"])
+    return 0 if stats is None else int(stats["idle_nbytes"] + stats["retired_nbytes"])
 
 
 def emptied(fake: FakeCuda) -> bool:

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -112,6 +113,25 @@ TEST_F(HostPinsOf, UseIsSeenUntilItEnds) {
   use.reset();
   EXPECT_EQ(live("host_registrations"), 0);
   EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST_F(HostPinsOf, WhoSeesNoUseAnyMoreIsTheLastOneToLetGo) {
+  const Mapped memory(1);
+  for (int round = 0; round < 50; ++round) {
+    auto range = pin({{memory.at(0), page, false}}).range;
+    std::atomic<bool> gone{false};
+    std::shared_ptr<void> slow(nullptr, [&](void*) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      gone = true;
+    });
+    auto use = range->use(std::move(slow));
+    std::thread other([&] { use.reset(); });
+    while (range->in_use()) std::this_thread::yield();
+    EXPECT_TRUE(gone);
+    range.reset();
+    EXPECT_EQ(live("host_registrations"), 0);
+    other.join();
+  }
 }
 
 TEST_F(HostPinsOf, PagesThatMayOnlyBeReadAreNotLentForWriting) {

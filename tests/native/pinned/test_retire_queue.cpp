@@ -245,5 +245,23 @@ TEST_F(RetireQueues, AreSafeForManyThreads) {
   EXPECT_EQ(queue.stats().retired, 400U);
 }
 
+TEST_F(RetireQueues, NothingIsPendingOnlyWhenAllIsOver) {
+  RetireQueue queue;
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> over{false};
+    queue.add({recorded(torch_stream()), {}, {}, [&] {
+                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                 over = true;
+               }});
+    std::thread other([&] {
+      while (queue.reap() == 0) std::this_thread::yield();
+    });
+    while (queue.stats().pending > 0) std::this_thread::yield();
+    EXPECT_TRUE(over);
+    other.join();
+  }
+  EXPECT_EQ(queue.stats().retired, 20U);
+}
+
 }  // namespace
 }  // namespace ferry
