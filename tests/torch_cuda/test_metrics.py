@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -252,3 +253,14 @@ def test_inside_a_capture_it_is_refused_and_the_capture_stays_valid(cuda: Any, l
     cuda.fake.destroy_graph(made.graph)
     log.flush()
     assert steps == [(0, {"x": 1.0}), (4, {"host": 2.0})]
+
+
+def test_replays_that_cannot_be_prepared_say_what_is_missing(cuda: Any, log: Any, steps: Steps, gathered: str):
+    x = cuda.settled(torch.zeros(3))
+    possible = gathered == "by our kernels" and os.environ.get("TENSORFERRY_NO_EXCHANGE_API") != "1"
+    missing = pytest.raises(ferry.DeviceError, match=r"kernels of tensorferry into pinned memory.*torch is older")
+    with nullcontext() if possible else missing:
+        log.prepare_capture({"x": x})
+    log.log({"x": x[0]})  # as before
+    log.flush()
+    assert steps == [(0, {"x": 0.0})]

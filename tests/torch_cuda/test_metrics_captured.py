@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,10 +13,6 @@ import tensorferry as ferry
 from helpers.captures import MODES, Captured, capture
 from helpers.device_path import kernels, leases_in_use, seen, until
 from tensorferry._native import core
-
-pytestmark = pytest.mark.skipif(
-    os.environ.get("TENSORFERRY_NO_EXCHANGE_API") == "1", reason="replays read tensors by the exchange table"
-)
 
 Steps = list[tuple[int, dict[str, Any]]]
 ALLOCATING = ("cuMem", "cuEvent", "cuStreamWait", "cuStreamCreate", "cuLibrary", "cuStreamSync", "cuCtxSync")
