@@ -161,6 +161,9 @@ function(ferry_device_library name cuda)
     ${ferry_csrc}/transfer/through_ring.cpp
     ${ferry_csrc}/transfer/through_ring_kernels.cpp
     ${ferry_csrc}/transfer/transfers.cpp
+    ${ferry_csrc}/transfer/unpack_ring.cpp
+    ${ferry_csrc}/transfer/upload.cpp
+    ${ferry_csrc}/transfer/upload_choice.cpp
   )
   target_link_libraries(${name} PUBLIC ${cuda} ferry_engine PRIVATE ferry_options)
 endfunction()

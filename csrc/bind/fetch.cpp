@@ -1,5 +1,6 @@
 #include "bind/fetch.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "bind/device_path.hpp"
@@ -216,8 +217,17 @@ std::shared_ptr<const Pending> send(const DeviceSource& destination, DType dtype
   const ThreadLimit threads(threads_for(nbytes_of(source.ref)));
   DeviceTensor to = destination.tensor;
   to.ref.dtype = dtype;
+  PinnedPlace place;
+  const TransferLimits& limits = transfers().limits();
+  const auto nbytes = static_cast<std::size_t>(nbytes_of(source.ref));
+  if (nbytes > 0 && nbytes >= std::min(limits.waits_from, limits.ring_nbytes)) {  // smaller ones go through the ring
+    const GilReleased released(true);
+    place = pinned_place(host_bytes(source.ref), to.device);
+  }
+  const HostMemory where = place ? HostMemory::pinned : HostMemory::ordinary;
+  const HostTarget from = place ? target_in(source, std::move(place)) : HostTarget{source.ref, nullptr, nullptr, {}};
   return waiting([&]() -> std::shared_ptr<const Pending> {
-    std::shared_ptr<const Pending> pending = transfers().upload_through_ring(to, source.ref);
+    std::shared_ptr<const Pending> pending = transfers().upload(to, from, where);
     note_pending_work();
     return pending;
   });

@@ -96,6 +96,7 @@ void fetch_into(const DeviceSource& source, DType reads_as, const Source& destin
 [[nodiscard]] Source fetch_new(const DeviceSource& source, const Source& described, const ArrivalPlan& plan);
 
 // Fills a device tensor of the same shape, whose memory is read as `dtype`; the source may be changed when it returns.
+// Null where the tensor is scattered, and its own library fills it better: nothing was done then.
 [[nodiscard]] std::shared_ptr<const Pending> send(const DeviceSource& destination, DType dtype, const Source& source);
 
 [[nodiscard]] int device_of_address(std::uintptr_t address);

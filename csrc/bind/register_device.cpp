@@ -164,11 +164,13 @@ void register_fetch(py::module_& module) {
              "The same into new ordinary memory.");
   module.def(
       "send",
-      [](const DeviceSource& destination, const std::string& dtype, const Source& source) {
-        return PendingCopies{send(destination, named_dtype(dtype), source)};
+      [](const DeviceSource& destination, const std::string& dtype, const Source& source) -> py::object {
+        auto pending = send(destination, named_dtype(dtype), source);
+        return pending ? py::cast(PendingCopies{std::move(pending)}) : py::none();
       },
       py::arg("destination"), py::arg("dtype"), py::arg("source"),
-      "Fill a device tensor; the source may be changed afterwards. Blocks while the ring is full, without the GIL.");
+      "Fill a device tensor; the source may be changed afterwards. Blocks while the ring is full, or while pinned"
+      " memory is read, without the GIL. None for scattered tensors that their own library fills better.");
 }
 
 // What fences of pinned memory have to know of the library whose streams are added.

@@ -2,8 +2,11 @@
 #include <pybind11/stl.h>
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "bind/departure.hpp"
 #include "bind/errors.hpp"
 #include "bind/execute.hpp"
 #include "bind/names.hpp"
@@ -45,6 +48,16 @@ Decision decide_source(const Source& source, const std::string& target, const st
 }  // namespace
 
 void register_plan(py::module_& module) {
+  module.def(
+      "departure",
+      [](const Source& source, const std::string& dtype, const std::vector<std::int64_t>& strides, int device,
+         bool kernels) {
+        const Departure way =
+            departure_of(source, named_dtype(dtype), Extents(std::span<const std::int64_t>(strides)), device, kernels);
+        return py::make_tuple(way.path, way.launches, std::string(info(way.dtype).name), way.nbytes);
+      },
+      py::arg("source"), py::arg("dtype"), py::arg("strides"), py::kw_only(), py::arg("device"), py::arg("kernels"),
+      "The way to a new tensor: its name, launches of kernels, and dtype and bytes over the link.");
   py::class_<Decision>(module, "Decision", "What a conversion will do; made by decide().")
       .def_property_readonly("path", [](const Decision& self) { return path_names.name(self.path); })
       .def_property_readonly("causes", [](const Decision& self) { return self.causes.explain(); })

@@ -11,6 +11,9 @@ enum class Mutation : std::uint8_t {
   copy_before_snapshot,      // the copy stream is not ordered after the snapshot
   copy_before_pack,          // a copy out of staging is not ordered after the kernel that fills it
   reuse_pack_slot_early,     // the next part is packed where the copy of an earlier one may run
+  unpack_before_copy,        // a kernel that unpacks staging is not ordered after the copy that fills it
+  reuse_unpack_slot_early,   // the next part is copied to where the kernel that unpacks an earlier one may run
+  leave_source_early,        // an upload from the caller's own pinned memory returns before it was read
   short_staging_slot,        // staging for what is packed is smaller than that
   skip_producer_order,       // our work is not enqueued on, or ordered after, the producer's stream
   skip_host_wait,            // a result is handed out before its copy is done

@@ -65,4 +65,18 @@ std::vector<PackChunk> pack_chunks(const Layout& device, const Layout& host, std
   return cutter.take();
 }
 
+// The same with its ends exchanged, but in the order of what is packed.
+std::vector<UnpackChunk> unpack_chunks(const Layout& host, const Layout& device, std::int64_t itemsize,
+                                       std::int64_t most_nbytes) {
+  if (element_count(host.shape).value_or(0) == 0) return {};
+  Cutter cutter(itemsize, most_nbytes, Repeated::once);
+  cutter.cut(ordered_layouts(host, device, OrderedBy::device), 0);
+  std::vector<UnpackChunk> chunks;
+  for (const PackChunk& part : cutter.take()) {
+    chunks.push_back(
+        {part.device_offset, part.host_offset, part.device, part.packed, part.landing, part.host, part.nbytes});
+  }
+  return chunks;
+}
+
 }  // namespace ferry

@@ -26,4 +26,19 @@ enum class Repeated : std::uint8_t { once, each };
 [[nodiscard]] std::vector<PackChunk> pack_chunks(const Layout& device, const Layout& host, std::int64_t itemsize,
                                                  std::int64_t most_nbytes, Repeated repeated);
 
+// A part on its way to a device, where it is unpacked.
+struct UnpackChunk {
+  std::int64_t host_offset = 0;
+  std::int64_t device_offset = 0;
+  Layout host;              // what is packed of the part, in host memory; forwards, and elements that repeat there once
+  Layout packed;            // the same elements, packed in that order
+  Layout landing;           // the whole part over the packed bytes, with steps of 0 where elements repeat
+  Layout device;            // the whole part on the device
+  std::int64_t nbytes = 0;  // of `packed`
+};
+
+// In the order of host memory, too. Nothing may overlap on the device.
+[[nodiscard]] std::vector<UnpackChunk> unpack_chunks(const Layout& host, const Layout& device, std::int64_t itemsize,
+                                                     std::int64_t most_nbytes);
+
 }  // namespace ferry

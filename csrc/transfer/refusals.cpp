@@ -60,6 +60,18 @@ void refuse_overlap(const TensorRef& destination) {
               "give a destination in which every element has memory of its own");
 }
 
+void refuse_repacking(const TensorRef& destination, const TensorRef& source) {
+  const bool packed = info(destination.dtype).elements_per_item > 1 || info(source.dtype).elements_per_item > 1;
+  if (packed && destination.dtype != source.dtype) {
+    throw Error(ErrorKind::dtype, summary(source) + " and " + summary(destination),
+                "packed elements go to and from a device as they are",
+                "transfer them with the same dtype, and convert in host memory");
+  }
+  if (destination.layout.shape == source.layout.shape) return;
+  throw Error(ErrorKind::layout, summary(source) + " and " + summary(destination), "their shapes differ",
+              "give a destination of the same shape");
+}
+
 Error no_stream() {
   return {ErrorKind::device, "a device tensor without a stream",
           "NULL does not say which default stream is meant, and the order of the copy depends on it",

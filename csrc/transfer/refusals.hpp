@@ -26,6 +26,9 @@ void refuse_overlap(const TensorRef& destination);
 // The same, and unless both have the same shape and, for equal dtypes, item size.
 void refuse_unlike(const TensorRef& destination, const TensorRef& source);
 
+// Throws Error when the shapes differ, and for packed elements of another dtype: they are not taken apart on the way.
+void refuse_repacking(const TensorRef& destination, const TensorRef& source);
+
 [[nodiscard]] Error no_stream();
 [[nodiscard]] Error too_many_pieces(const TensorRef& tensor, std::size_t most);
 [[nodiscard]] Error no_kernel_for(const TensorRef& tensor);

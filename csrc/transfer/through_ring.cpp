@@ -17,19 +17,6 @@ constexpr std::int64_t parts = 4;  // so that the host copies while the device d
 constexpr std::int64_t smallest_part_nbytes = std::int64_t{1} << 20;
 constexpr std::size_t most_in_flight = 3;
 
-// Items are what devices know; packed elements are not taken apart on the way.
-void refuse_repacking(const TensorRef& destination, const TensorRef& source) {
-  const bool packed = info(destination.dtype).elements_per_item > 1 || info(source.dtype).elements_per_item > 1;
-  if (packed && destination.dtype != source.dtype) {
-    throw Error(ErrorKind::dtype, summary(source) + " and " + summary(destination),
-                "packed elements go to and from a device as they are",
-                "transfer them with the same dtype, and convert in host memory");
-  }
-  if (destination.layout.shape == source.layout.shape) return;
-  throw Error(ErrorKind::layout, summary(source) + " and " + summary(destination), "their shapes differ",
-              "give a destination of the same shape");
-}
-
 std::int64_t part_nbytes(const Layout& device, std::size_t slot_nbytes) {
   const std::int64_t whole = element_count(device.shape).value_or(0) * device.itemsize;
   return std::min(static_cast<std::int64_t>(slot_nbytes), std::max(whole / parts, smallest_part_nbytes));

@@ -23,6 +23,7 @@
 #include "transfer/path_choice.hpp"
 #include "transfer/pending.hpp"
 #include "transfer/pinned_pieces.hpp"
+#include "transfer/upload_choice.hpp"
 
 namespace ferry {
 
@@ -67,10 +68,13 @@ struct TransferLimits {
   std::size_t ring_nbytes = std::size_t{64} << 20;     // of the host rings, for each device and direction
   std::size_t staging_nbytes = std::size_t{64} << 20;  // of device staging, for each device
   std::size_t largest_snapshot_nbytes = std::size_t{64} << 20;
-  std::size_t chunk_nbytes = std::size_t{4} << 20;  // of long copies on the producer's stream
-  std::size_t most_in_flight = 256;                 // downloads for each copy stream
-  bool kernels = true;                              // may our kernels be used where they are there?
+  std::size_t chunk_nbytes = std::size_t{4} << 20;   // of long copies on the producer's stream
+  std::size_t most_in_flight = 256;                  // downloads for each copy stream
+  std::size_t unpacks_from = std::size_t{64} << 10;  // as UploadLimits has them
+  std::size_t waits_from = std::size_t{1} << 20;
+  bool kernels = true;  // may our kernels be used where they are there?
 };
+[[nodiscard]] UploadLimits upload_limits(const TransferLimits& limits);
 
 // A small tensor that is gathered with others.
 struct Gathered {
@@ -186,6 +190,12 @@ class Transfers {
   // stream. Blocks while the ring is full. Throws Error.
   std::shared_ptr<Pending> upload_through_ring(const DeviceTensor& destination, const TensorRef& source);
 
+  // The same by whichever way is chosen (choose_upload), from ordinary or pinned memory: with kernels it is unpacked,
+  // and cast, on the device where that pays. Blocks also while pinned memory is read, and while staging is in use. Null
+  // where a destination that no copy reaches as a whole is better filled by its own library; nothing was done then.
+  // Throws Error.
+  std::shared_ptr<Pending> upload(const DeviceTensor& destination, const HostTarget& source, HostMemory where);
+
   // The context of the tensor's stream, or for a default stream the current one of the device, current in this thread.
   // Throws Error.
   [[nodiscard]] cuda::ContextScope enter(const DeviceTensor& tensor);
@@ -215,6 +225,9 @@ class Transfers {
   // False where the copy engine does it as well, or nothing is free. Throws Error.
   [[nodiscard]] bool download_packed(const cuda::ContextScope& scope, const std::shared_ptr<HostRing>& through,
                                      const DeviceTensor& source, const TensorRef& destination);
+  // Null where there is no staging, or none is to become free. Throws Error.
+  [[nodiscard]] std::shared_ptr<Pending> upload_unpacked(const DeviceTensor& destination, const HostTarget& source,
+                                                         DType dtype, UploadPath path);
   [[nodiscard]] std::shared_ptr<HostRing> ring(const cuda::ContextScope& scope, cuda::Direction direction);
 
   cuda::Runtime& runtime_;

@@ -122,8 +122,9 @@ def to_device(a: Any, device: Any, /, *, out: Any = None, dtype: Any = None, str
 
     Notes
     -----
-    To CUDA through a ring of pinned memory; waits only while all of it is in use. To other devices by torch, and waits
-    for them.
+    To CUDA through a ring of pinned memory; waits only while all of it is in use. Large arrays in pinned memory are
+    read from there by the device, which is waited for. Kernels unpack into strided tensors, and cast to larger
+    elements. To other devices by torch, and waits for them.
 
     Examples
     --------

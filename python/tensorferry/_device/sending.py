@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensorferry._device.capturing import refuse_in_capture
 from tensorferry._device.on_device import TorchOnDevice
-from tensorferry._device.streams import working_in
+from tensorferry._device.streams import torch_stream, working_in
+from tensorferry._device.torch_memory import introduce_torch
 from tensorferry._dtypes import TORCH
 from tensorferry._native import core
 from tensorferry._torch import make as torch_make
@@ -36,8 +37,7 @@ def fill(out: torch.Tensor, source: core.Source, decision: core.Decision, stream
 
     refuse_in_capture(f"a copy to {out.device}", out.get_device(), stream)
     with working_in(stream, out.get_device()):
-        if TorchOnDevice(out.detach(), decision.value_dtype).is_dense:
-            _send(source, decision.value_dtype, out.detach())
+        if _send(source, decision.value_dtype, out.detach()):
             torch.autograd.graph.increment_version(out)
         else:
             with torch.inference_mode(out.is_inference()), torch.no_grad():
@@ -45,13 +45,14 @@ def fill(out: torch.Tensor, source: core.Source, decision: core.Decision, stream
     return out
 
 
-def _send(source: core.Source, dtype: str, tensor: torch.Tensor) -> None:
+def _send(source: core.Source, dtype: str, tensor: torch.Tensor) -> bool:
+    """Enqueue the copy; False for scattered tensors that torch fills better."""
     if tensor.numel() == 0:
-        return
+        return True
     name = str(tensor.dtype).removeprefix("torch.")
     reads_as = TORCH[name].reads_as
     assert reads_as is not None
     on_device = TorchOnDevice(tensor, reads_as)
-    on_device.described(host_waits=True)
+    introduce_torch(on_device.device)
     core.pin_on_first_use(source, on_device.device)
-    core.send(on_device.handed_over(None), dtype, source)
+    return core.send(on_device.as_it_is(torch_stream(on_device.device)), dtype, source) is not None

@@ -131,7 +131,7 @@ def plan_of_tensor(tensor: Any) -> Plan:
     )
 
 
-def moved_to(made: Plan, device: Any) -> Plan:
+def moved_to(made: Plan, device: Any, taken: Taken) -> Plan:
     """Add the copy to another device."""
     import torch
 
@@ -139,7 +139,7 @@ def moved_to(made: Plan, device: Any) -> Plan:
     if kind == "cpu":
         return made
     if drives_torch(kind):
-        return plan_of_departure(made, device)
+        return plan_of_departure(made, torch.device(device), taken)
     itemsize = int(NATIVE[made.dtype]["itemsize"])
     in_elements = tuple(step // itemsize for step in made.strides)
     return dataclasses.replace(

@@ -138,7 +138,7 @@ def _torch_planner(arguments: dict[str, Any], out: Any) -> _Planner:
                 made = plan_make.plan_of(prepared.taken, prepared.decision, destination)
             else:
                 made = plan_of_arrival(prepared.taken, prepared.decision, destination, "auto")
-        return plan_make.moved_to(made, options.device) if options.device is not None else made
+        return plan_make.moved_to(made, options.device, prepared.taken) if options.device is not None else made
 
     return plan_one
 

@@ -90,6 +90,54 @@ std::string what_is_packed_has_room(const char* schedule, std::uint32_t seed) {
   });
 }
 
+// A scattered tensor on the device, of values from ordinary or pinned memory that change when the call returns.
+std::string check_upload(const char* schedule, std::uint32_t seed, std::int64_t rows, HostMemory where) {
+  return in_world(with_kernels(schedule, seed), seed, [&](TransferWorld& world, Random& random) {
+    const Strided image = gapped_image(random, rows, 64);
+    const DeviceTensor tensor = world.tensor(image, world.made_stream());
+    Strided like = packed_image(random, DType::float32, {rows, 64});
+    const std::vector<std::byte> wanted = values_of(like.ref);
+    HostTarget source{like.ref, nullptr, nullptr, {}};
+    if (where != HostMemory::ordinary) source = world.target(like);
+    std::string said = error_text([&] {
+      const auto pending = world.transfers().upload(tensor, source, where);
+      std::fill_n(source.ref.data, wanted.size(), std::byte{0x5A});
+      pending->wait();
+    });
+    world.settle();
+    return said + difference(values_on_device(tensor, image), wanted, "an upload");
+  });
+}
+
+std::string unpacking_comes_after_the_copy(const char* schedule, std::uint32_t seed) {
+  return check_upload(schedule, seed, 12, HostMemory::ordinary);
+}
+
+// Many parts take turns in staging.
+std::string parts_arrive_after_earlier_ones_were_unpacked(const char* schedule, std::uint32_t seed) {
+  return check_upload(schedule, seed, 160, HostMemory::ordinary);
+}
+
+std::string pinned_sources_are_read_before_the_call_returns(const char* schedule, std::uint32_t seed) {
+  return check_upload(schedule, seed, 40, HostMemory::pinned);
+}
+
+// One copy into a block, without staging.
+std::string large_pinned_sources_are_read_before_the_call_returns(const char* schedule, std::uint32_t seed) {
+  return in_world(with_kernels(schedule, seed), seed, [&](TransferWorld& world, Random& random) {
+    const Strided image = packed_image(random, DType::float32, {80, 64});
+    const DeviceTensor tensor = world.tensor(image, world.made_stream());
+    const HostTarget source = world.target(packed_image(random, DType::float32, {80, 64}));
+    const std::vector<std::byte> wanted = values_of(source.ref);
+    std::string said = error_text([&] {
+      world.transfers().upload(tensor, source, HostMemory::pinned);
+      std::fill_n(source.ref.data, wanted.size(), std::byte{0x5A});
+    });
+    world.settle();
+    return said + difference(values_on_device(tensor, image), wanted, "an upload");
+  });
+}
+
 }  // namespace
 
 const std::vector<RuleCheck>& kernel_rule_checks() {
@@ -99,6 +147,13 @@ const std::vector<RuleCheck>& kernel_rule_checks() {
       {"PartsArePackedAfterEarlierOnesWereCopied", Mutation::reuse_pack_slot_early,
        parts_are_packed_after_earlier_ones_were_copied},
       {"WhatIsPackedHasRoom", Mutation::short_staging_slot, what_is_packed_has_room},
+      {"UnpackingComesAfterTheCopy", Mutation::unpack_before_copy, unpacking_comes_after_the_copy},
+      {"PartsArriveAfterEarlierOnesWereUnpacked", Mutation::reuse_unpack_slot_early,
+       parts_arrive_after_earlier_ones_were_unpacked},
+      {"PinnedSourcesAreReadBeforeTheCallReturns", Mutation::leave_source_early,
+       pinned_sources_are_read_before_the_call_returns},
+      {"LargePinnedSourcesAreReadBeforeTheCallReturns", Mutation::leave_source_early,
+       large_pinned_sources_are_read_before_the_call_returns},
   };
   return all;
 }

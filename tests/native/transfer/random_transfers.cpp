@@ -163,7 +163,11 @@ class Story {
     const auto source = source_image(type, size);
     sent.wanted = values_of(source->ref);
     problems_ += error_text([&] {
-      const auto pending = world_.transfers().upload_through_ring(sent.tensor, source->ref);
+      auto pending =
+          random_.between(0, 2) == 0
+              ? nullptr
+              : world_.transfers().upload(sent.tensor, {source->ref, nullptr, nullptr, {}}, HostMemory::ordinary);
+      if (!pending) pending = world_.transfers().upload_through_ring(sent.tensor, source->ref);
       for (std::byte& byte : source->memory) byte = static_cast<std::byte>(random_.bits());
       if (random_.between(0, 1) == 0) pending->wait();
     });
@@ -178,6 +182,15 @@ class Story {
     sent.tensor = world_.tensor(*sent.image, stream, device);
     sent.source = world_.target(strided(type, size), device);
     sent.wanted = values_of(sent.source.ref);
+    if (random_.between(0, 1) == 0) {
+      problems_ += error_text([&] {
+        if (!world_.transfers().upload(sent.tensor, sent.source, HostMemory::pinned)) return;
+        std::fill_n(sent.source.lease->data(), sent.source.lease->nbytes(), std::byte{0x5A});
+        sent.source = {};
+        sent_.push_back(std::move(sent));
+      });
+      return;
+    }
     const std::string refused = error_text([&] { batch_->upload_pinned(sent.tensor, sent.source); });
     if (is_allowed(refused)) return;
     problems_ += refused;

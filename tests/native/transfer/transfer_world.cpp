@@ -35,6 +35,8 @@ TransferLimits small_limits() {
   limits.largest_snapshot_nbytes = 8 << 10;
   limits.chunk_nbytes = 1 << 10;
   limits.most_in_flight = 8;
+  limits.unpacks_from = 256;
+  limits.waits_from = 1 << 10;
   limits.kernels = false;
   return limits;
 }
