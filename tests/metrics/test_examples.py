@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import json
 import os
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -45,6 +46,30 @@ def scalars_of(directory: Path) -> dict[str, list[tuple[int, float]]]:
 
 HALVES = [(step, 0.5 ** (step + 1)) for step in range(10)]
 
+RECIPE = """
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+# What every recipe does with metrics of a device, or beside a slow sink: all steps but the first come from a thread.
+BY_THE_THREAD = (
+    "-c",
+    """
+import functools, runpy, sys, time, tensorferry as ferry
+ferry.MetricLog = functools.partial(ferry.MetricLog, lambda step, values: time.sleep(0.0 if step else 0.03))
+"""
+    + RECIPE,
+)
+
+WITHOUT_NETWORK = """
+import os, runpy, sys
+sys.addaudithook(lambda event, _: event in ("socket.connect", "socket.getaddrinfo", "socket.sendto") and os._exit(86))
+"""
+
+either_way = pytest.mark.parametrize(
+    "launcher", [(), BY_THE_THREAD], ids=["from the caller of log", "from the thread of the log"]
+)
+
 
 @needs("tensorboard")
 def test_tensorboard(tmp_path: Path):
@@ -63,8 +88,10 @@ def test_tensorboard(tmp_path: Path):
 
 
 @needs("wandb")
-def test_wandb_offline(tmp_path: Path):
-    run("wandb_offline.py", str(tmp_path), WANDB_SILENT="true", WANDB_MODE="offline", HOME=str(tmp_path))
+@either_way
+def test_wandb_offline(tmp_path: Path, launcher: tuple[str, ...]):
+    variables = {"WANDB_SILENT": "true", "WANDB_MODE": "offline", "HOME": str(tmp_path)}
+    run("wandb_offline.py", str(tmp_path), launcher=launcher, **variables)
     (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     assert _wandb_history(file, "loss") == HALVES
 
@@ -100,22 +127,31 @@ def _records_of_leveldb(log: bytes) -> Iterator[bytes]:
 
 
 @needs("mlflow")
-def test_mlflow_on_local_files(tmp_path: Path):
-    run("mlflow_files.py", str(tmp_path), MLFLOW_ALLOW_FILE_STORE="true")
+@either_way
+def test_mlflow_on_local_files(tmp_path: Path, launcher: tuple[str, ...]):
+    run("mlflow_files.py", str(tmp_path), launcher=launcher, MLFLOW_ALLOW_FILE_STORE="true")
     (file,) = (file for file in tmp_path.glob("*/*/metrics/train/loss") if "models" not in file.parts)
     rows = [line.split() for line in file.read_text().splitlines()]
     assert [(int(row[2]), float(row[1])) for row in rows] == HALVES
 
 
 @needs("trackio")
-def test_trackio_on_local_files(tmp_path: Path):
-    import sqlite3
-
-    run("trackio_local.py", "ferrytest", TRACKIO_DIR=str(tmp_path), HF_HOME=str(tmp_path), HOME=str(tmp_path))
-    (file,) = tmp_path.rglob("ferrytest*.db")
-    with sqlite3.connect(file) as database:
+@either_way
+def test_trackio_on_local_files(tmp_path: Path, launcher: tuple[str, ...], monkeypatch: pytest.MonkeyPatch):
+    for name in ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL"):
+        monkeypatch.delenv(name, raising=False)
+    offline = {"HF_HUB_OFFLINE": "1", "HF_TOKEN": "hf_of_nobody"}  # who is logged in would be asked for a name
+    places = dict.fromkeys(("TRACKIO_DIR", "HF_HOME", "HOME"), str(tmp_path))
+    code = WITHOUT_NETWORK + (launcher[1] if launcher else RECIPE)
+    run("trackio_local.py", "ferrytest", launcher=("-c", code), **offline, **places)
+    with sqlite3.connect(tmp_path / "ferrytest.db") as database:
         rows = database.execute("select step, metrics from metrics order by step").fetchall()
-    assert [(step, json.loads(metrics)["loss"]) for step, metrics in rows] == HALVES
+    logged = [(step, json.loads(metrics)) for step, metrics in rows]
+    assert [(step, metrics["loss"]) for step, metrics in logged] == HALVES
+    for (_, metrics), (_, loss) in zip(logged, HALVES, strict=True):
+        bins = metrics["values"].pop("bins")
+        assert metrics["values"] == {"_type": "trackio.histogram", "values": [2] * 5}
+        assert bins == pytest.approx([9 * loss * edge / 5 for edge in range(6)])
 
 
 @needs("pytorch_lightning")
@@ -139,6 +175,28 @@ def test_hugging_face_trainer(tmp_path: Path):
 def test_accelerate(tmp_path: Path):
     run("accelerate_tracker.py", str(tmp_path))
     assert scalars_of(tmp_path / "line")["loss"] == HALVES
+
+
+@needs("accelerate", "mlflow")
+def test_the_tracker_of_accelerate_for_mlflow_keeps_one_run(tmp_path: Path):
+    code = """
+import time, tensorferry as ferry
+from accelerate import Accelerator
+
+accelerator = Accelerator(log_with="mlflow")
+accelerator.init_trackers("line")
+slow = lambda step, values: time.sleep(0.0 if step else 0.03)  # what comes after is logged from a thread
+with ferry.MetricLog(slow, accelerator.get_tracker("mlflow")) as log:
+    for step in range(10):
+        log.log({"loss": 0.5 ** (step + 1)}, step=step)
+accelerator.end_training()
+"""
+    script = tmp_path / "tracked.py"
+    script.write_text(code)
+    run(str(script), MLFLOW_ALLOW_FILE_STORE="true", MLFLOW_TRACKING_URI=(tmp_path / "runs").as_uri())
+    (file,) = tmp_path.glob("runs/*/*/metrics/loss")
+    rows = [line.split() for line in file.read_text().splitlines()]
+    assert [(int(row[2]), float(row[1])) for row in rows] == HALVES
 
 
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
 import csv
 import json
 import logging
 import math
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -182,6 +186,86 @@ def test_goes_on_while_another_sink_fails(recorder: Recorder):
     assert log.stats.failures == 3
     log.close()  # told once
     assert recorder.read() == [(step, {"a": step}) for step in range(6)]
+
+
+class RunOfThread(ModuleType):
+    """What the module mlflow does: each thread has an active run, and one that has none begins another."""
+
+    def __init__(self) -> None:
+        super().__init__("mlflow")
+        self.own = threading.local()
+        self.logged: list[tuple[str, int]] = []
+        self.threads: set[int] = set()
+
+    def start_run(self, name: str) -> None:
+        self.own.run = SimpleNamespace(info=SimpleNamespace(run_id=name))
+
+    def active_run(self) -> Any:
+        return getattr(self.own, "run", None)
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None, run_id: str | None = None) -> None:
+        assert step is not None
+        self.threads.add(threading.get_ident())
+        if run_id is None and self.active_run() is None:
+            self.start_run("another")
+        self.logged.append((run_id or self.active_run().info.run_id, step))
+
+
+class RunOfContext(ModuleType):
+    """What the module trackio does: a context variable has its run."""
+
+    def __init__(self) -> None:
+        super().__init__("trackio")
+        self.run: contextvars.ContextVar[str] = contextvars.ContextVar("run")
+        self.logged: list[tuple[str, int]] = []
+        self.threads: set[int] = set()
+
+    def start_run(self, name: str) -> None:
+        self.run.set(name)
+
+    def log(self, metrics: dict[str, Any], step: int | None = None) -> None:
+        assert step is not None
+        self.threads.add(threading.get_ident())
+        self.logged.append((self.run.get(), step))
+
+
+def once_slow(step: int, values: dict[str, Any]) -> None:
+    """Make the log call its sinks from a thread after the first step."""
+    time.sleep(0.0 if step else 0.03)
+
+
+RUNS = pytest.mark.parametrize("module", [RunOfThread, RunOfContext], ids=["a run by thread", "a run by context"])
+
+
+@RUNS
+def test_a_module_logs_to_the_run_in_which_the_log_was_made(module: type[RunOfThread | RunOfContext]):
+    kept = module()
+    kept.start_run("ours")
+    with ferry.MetricLog(once_slow, kept) as log:
+        for step in range(5):
+            log.log({"a": step})
+    assert kept.logged == [("ours", step) for step in range(5)]
+    assert len(kept.threads) == 2
+
+
+def test_a_run_of_mlflow_may_begin_after_the_log_is_made():
+    mlflow = RunOfThread()
+    log = ferry.MetricLog(mlflow, once_slow)
+    mlflow.start_run("ours")
+    for step in range(5):
+        log.log({"a": step})
+    log.close()
+    assert mlflow.logged == [("ours", step) for step in range(5)]
+    assert len(mlflow.threads) == 2
+
+
+def test_no_run_of_mlflow_is_begun_by_a_log():
+    mlflow = RunOfThread()
+    log = ferry.MetricLog(mlflow)
+    log.log({"a": 1})
+    with pytest.raises(ferry.SinkError, match=r"no run of it was active.*start_run"):
+        log.close()
+    assert mlflow.logged == []
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import os
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Protocol
 
 from tensorferry._errors import ArgumentError
@@ -46,19 +48,31 @@ class _Callable(_Given):
 
 
 class _WithLog(_Given):
-    """``sink.log(values, step=step)``: runs of W&B and Trackio, trackers of Accelerate."""
+    """``sink.log(values, step=step)``: runs of W&B and Trackio, their modules, trackers of Accelerate."""
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given)
+        # The module trackio finds its run in a context variable, which a thread of the log's would not have.
+        self._context = contextvars.copy_context() if isinstance(given, ModuleType) else None
+        # The tracker for MLflow logs to the run that is active in the thread that calls.
+        is_mlflow = _package(given) == "accelerate" and type(given).__name__ == "MLflowTracker"
+        run = getattr(given, "active_run", None) if is_mlflow else None
+        self._more = {} if run is None else {"run_id": run.info.run_id}
 
     def take(self, step: int, values: dict[str, Any]) -> None:
         """Call its ``log``."""
         if any(isinstance(value, Histogram) for value in values.values()):
             values = {name: self._rendered(value) for name, value in values.items()}
-        self._given.log(values, step=step)
+        if self._context is None:
+            self._given.log(values, step=step, **self._more)
+        else:
+            self._context.copy().run(self._given.log, values, step=step)  # a copy: a sink may log itself
 
     def _rendered(self, value: Any) -> Any:
         if not isinstance(value, Histogram):
             return value
-        if type(self._given).__module__.split(".")[0] == "wandb":
-            return sys.modules["wandb"].Histogram(np_histogram=(value.counts, value.edges))
+        if (package := _package(self._given)) in ("wandb", "trackio"):
+            return sys.modules[package].Histogram(np_histogram=(value.counts, value.edges))
         return value._asdict()
 
 
@@ -69,7 +83,26 @@ class _WithLogMetrics(_Given):
         """Call its ``log_metrics``."""
         numbers = {name: value for name, value in values.items() if isinstance(value, (bool, int, float))}
         if numbers:
-            self._given.log_metrics(numbers, step=step)
+            self._log(numbers, step)
+
+    def _log(self, numbers: dict[str, Any], step: int) -> None:
+        self._given.log_metrics(numbers, step=step)
+
+
+class _Mlflow(_WithLogMetrics):
+    """The module mlflow: has an active run for each thread, and begins another where there is none."""
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given)
+        self._run = given.active_run()
+
+    def _log(self, numbers: dict[str, Any], step: int) -> None:
+        self._run = self._run or self._given.active_run()
+        if self._run is None:
+            raise ArgumentError(
+                "the module mlflow", "no run of it was active when the log was made", "call mlflow.start_run() before"
+            )
+        self._given.log_metrics(numbers, step=step, run_id=self._run.info.run_id)
 
 
 class _WithAddScalar(_Given):
@@ -95,6 +128,11 @@ class _WithAddScalar(_Given):
                 )
 
 
+def _package(given: Any) -> str:
+    """Return the name of the package that a module, or an object's class, is of."""
+    return (given.__name__ if isinstance(given, ModuleType) else type(given).__module__).split(".")[0]
+
+
 _INTERFACES: tuple[tuple[str, Callable[[Any], Sink]], ...] = (
     ("log_metrics", _WithLogMetrics),
     ("add_scalar", _WithAddScalar),
@@ -115,6 +153,8 @@ def sink_for(given: Any, rank_suffix: Callable[[], str]) -> Sink:
         from tensorferry._metrics.files import file_sink
 
         return file_sink(os.fspath(given), rank_suffix)
+    if isinstance(given, ModuleType) and given.__name__ == "mlflow":
+        return _Mlflow(given)
     if not isinstance(given, (type, logging.Logger)):
         for name, adapt in _INTERFACES:
             if callable(getattr(given, name, None)):
