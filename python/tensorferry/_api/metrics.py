@@ -27,7 +27,8 @@ class MetricLog:
         Where steps go. Each is a function ``sink(step, values)``; an object with ``log(values, step=...)`` (a run of
         W&B or Trackio, a tracker of Accelerate), with ``log_metrics(values, step=...)`` (a logger of Lightning, the
         module mlflow), or with ``add_scalar(name, value, step)`` (a writer of TensorBoard); or a path that ends in
-        ``.jsonl`` or ``.csv``, which is appended to. Values are a dict of float, int and bool.
+        ``.jsonl`` or ``.csv``, which is appended to. Values are a dict of float, int and bool. The modules mlflow and
+        trackio get all steps in the run that is active when the log is made.
     depth : int
         How many complete steps may wait for their values or for a sink.
     every : int
