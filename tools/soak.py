@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("tests", "native", "transfer", "ferry_transfer_tests")
 NATIVE_CHECKS = 4  # one for each schedule
 DEVICE_TESTS = ROOT / "tests" / "device"
-ORDERS = re.compile(r"^.*?(\w+): (\d+) distinct orders from (\d+) seeds", re.MULTILINE)
-FAILED = re.compile(r"^(?:\[  FAILED  \] (\S+) \(|FAILED (\S+))", re.MULTILINE)
+ORDERS = re.compile(r"^.*?(lazy|eager|shuffled|threaded): (\d+) distinct orders from (\d+) seeds", re.MULTILINE)
+FAILED = re.compile(r"^(?:\[  FAILED  \] (\S+) \(|(?:FAILED|ERROR) (\S+))", re.MULTILINE)
 AT_SEED = re.compile(r"(lazy|eager|shuffled|threaded),? seed (\d+)")
 
 
