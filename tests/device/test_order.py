@@ -221,9 +221,9 @@ def test_a_call_for_a_foreign_producer_returns_only_when_the_copy_is_done(
     fake: FakeCuda, driver: Driver, foreign_kind: Any
 ):
     x = foreign_kind(np.zeros(4, np.int32), stream=driver.stream())
-    x.write_later([1, 2, 3, 4])
     made: list[Any] = []
     with fake.held():
+        x.write_later([1, 2, 3, 4])
         thread = threading.Thread(target=lambda: made.append(ferry.to_numpy_async(x)))
         thread.start()
         assert not until(lambda: bool(made), timeout_s=0.1)
