@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import tensorferry as ferry
+from helpers.device_path import allow_abandoned, fresh, until
 from helpers.fake_cuda import LEGACY, FakeCuda
 from helpers.fake_cuda_arrays import TableArray
 from helpers.fake_cuda_driver import Driver
@@ -84,8 +86,6 @@ def test_a_tensor_larger_than_the_staging_memory_arrives_in_pieces(any_schedule:
 
 
 def test_an_error_of_the_device_removes_the_file_and_is_raised(fake: FakeCuda, tmp_path: Path):
-    from helpers.device_path import allow_abandoned, fresh
-
     x = TableArray(np.zeros(4, np.float32))
     allow_abandoned(1)
     writer = ferry.Writer(tmp_path / "x.npz")
@@ -109,3 +109,26 @@ def test_saving_in_the_background_stages_such_arrays_before_it_returns(any_sched
     assert handle.staged.done()
     handle.result(60)
     assert [int(np.load(tmp_path / "x.npz")[name][0]) for name in sources] == [0, 1, 2, 3, 4]
+
+
+def test_closing_after_an_error_that_an_earlier_call_told_removes_the_file_too(fake: FakeCuda, tmp_path: Path):
+    x, names = TableArray(np.zeros(4, np.float32)), count()
+    allow_abandoned(1)
+    writer = ferry.Writer(tmp_path / "x.npz")
+    with fake.held():
+        x.write_later([1, 2, 3, 4])
+        writer.put("x", x)
+        fake.fault("execution", 700, 0)
+
+    def told() -> bool:
+        try:
+            writer.put(f"y{next(names)}", np.zeros(1))
+        except ferry.DeviceError:
+            return True
+        return False
+
+    assert until(told)
+    with pytest.raises(ferry.DeviceError):
+        writer.close()
+    assert list(tmp_path.iterdir()) == []
+    fresh()

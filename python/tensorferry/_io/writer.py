@@ -125,12 +125,18 @@ class WriterThread:
     def close(self) -> SaveReport:
         """See :meth:`tensorferry.Writer.close`."""
         with self._giving:
-            if self._end is None:
+            failed = self._error if self._end is None and self._pid == os.getpid() else None
+            if self._end is None and failed is None:
                 self._require_open()
                 self._end = Future()
                 self._send(_Job(self._finish, self._end))
                 self._jobs.put(None)
             end = self._end
+        if end is None:
+            assert failed is not None
+            self._is_told = True
+            self.abort()
+            raise failed
         report: SaveReport = self._wait_for(end)
         return report
 
