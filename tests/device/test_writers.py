@@ -85,7 +85,7 @@ def test_a_tensor_larger_than_the_staging_memory_arrives_in_pieces(any_schedule:
     assert writer._thread._pool.most_in_use <= 64 << 10
 
 
-def test_an_error_of_the_device_removes_the_file_and_is_raised(fake: FakeCuda, tmp_path: Path):
+def given_what_fails(fake: FakeCuda, tmp_path: Path) -> ferry.Writer:
     x = TableArray(np.zeros(4, np.float32))
     allow_abandoned(1)
     writer = ferry.Writer(tmp_path / "x.npz")
@@ -93,6 +93,11 @@ def test_an_error_of_the_device_removes_the_file_and_is_raised(fake: FakeCuda, t
         x.write_later([1, 2, 3, 4])
         writer.put("x", x)
         fake.fault("execution", 700, 0)
+    return writer
+
+
+def test_an_error_of_the_device_removes_the_file_and_is_raised(fake: FakeCuda, tmp_path: Path):
+    writer = given_what_fails(fake, tmp_path)
     with pytest.raises(ferry.DeviceError):
         writer.close()
     assert list(tmp_path.iterdir()) == []
@@ -112,13 +117,7 @@ def test_saving_in_the_background_stages_such_arrays_before_it_returns(any_sched
 
 
 def test_closing_after_an_error_that_an_earlier_call_told_removes_the_file_too(fake: FakeCuda, tmp_path: Path):
-    x, names = TableArray(np.zeros(4, np.float32)), count()
-    allow_abandoned(1)
-    writer = ferry.Writer(tmp_path / "x.npz")
-    with fake.held():
-        x.write_later([1, 2, 3, 4])
-        writer.put("x", x)
-        fake.fault("execution", 700, 0)
+    writer, names = given_what_fails(fake, tmp_path), count()
 
     def told() -> bool:
         try:
