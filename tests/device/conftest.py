@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-import tensorferry as ferry
-from helpers.device_path import allow_abandoned, fresh, leases_in_use, left_behind
+from helpers.device_path import allow_abandoned, fresh, leases_in_use, left_behind, no_internal_thread
 from helpers.fake_cuda import ALL_SCHEDULES, FakeCuda
 from helpers.fake_cuda_arrays import ALL_KINDS
 from helpers.own_process import is_alone
@@ -37,7 +36,8 @@ def fake() -> Iterator[FakeCuda]:
     yield driver
     driver.clear_faults()
     left = left_behind(driver, leases)
-    driver.reset()
+    with no_internal_thread():
+        driver.reset()
     assert left == []
 
 
@@ -57,5 +57,5 @@ def kind(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def without_thread() -> Iterator[None]:
     """No internal thread: every call of the driver is made by the test's own thread."""
-    with ferry.options(background=False):
+    with no_internal_thread():
         yield

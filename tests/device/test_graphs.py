@@ -236,10 +236,14 @@ def test_ctrl_c_ends_a_wait_and_harms_nothing(fake: FakeCuda, stream: int):
     with fake.held():
         fake.launch_graph(graph, stream)
         timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
-        timer.start()
+
+        def wait_and_be_interrupted() -> None:
+            timer.start()
+            slot.wait()
+
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            slot.wait()
+            wait_and_be_interrupted()
         assert time.monotonic() - start < 30
         timer.join()
     assert slot.wait().tolist() == list(range(6))

@@ -32,6 +32,7 @@ __all__ = [
     "kernels",
     "leases_in_use",
     "left_behind",
+    "no_internal_thread",
     "prepared",
     "seen",
     "settle",
@@ -57,7 +58,8 @@ def fresh() -> FakeCuda:
     """The fake as in a new process, two devices, the first in use. To the product that was a reset of the device."""
     fake = prepared()
     gc.freeze()  # else each collection looks through all that was imported, and through the capsules of earlier tests
-    fake.reset()
+    with no_internal_thread():  # it may be about to ask for an event that the reset ends
+        fake.reset()
     fake.preset("two_devices")
     fake.use_device(0)
     core.set_transfer_limits(kernels=False)  # tests of kernels switch them on
@@ -111,6 +113,13 @@ def kernels() -> Iterator[None]:
         core.set_transfer_limits(kernels=False)
 
 
+@contextmanager
+def no_internal_thread() -> Iterator[None]:
+    """Inside the block every call of the driver is made by the threads of the test."""
+    with ferry.options(background=False):
+        yield
+
+
 def settle(fake: FakeCuda) -> None:
     """Let the device finish, and the product let go of what was finished."""
     fake.drain()
@@ -132,7 +141,7 @@ def allow_abandoned(leases: int) -> None:
 
 
 def left_behind(fake: FakeCuda, leases_before: int) -> list[str]:
-    """What should not be there when a test is over: a line each. Waits a little for the internal thread to let go."""
+    """What should not be there when a test is over: a line each. Waits a little for other threads to let go."""
 
     def found() -> list[str]:
         settle(fake)
@@ -153,11 +162,12 @@ def left_behind(fake: FakeCuda, leases_before: int) -> list[str]:
             *_unexpected_memory(fake, leases_before),
         ]
 
-    if found():
-        gc.collect()
-        ferry.trim()  # what the pool keeps for later, which after thousands of orders is much
-    until(lambda: not found(), timeout_s=20)
-    return found()
+    with no_internal_thread():
+        if found():
+            gc.collect()
+            ferry.trim()  # what the pool keeps for later, which after thousands of orders is much
+        until(lambda: not found(), timeout_s=20)
+        return found()
 
 
 def _unexpected_memory(fake: FakeCuda, leases_before: int) -> list[str]:
