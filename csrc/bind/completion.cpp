@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bind/device_path.hpp"
+#include "bind/gil.hpp"
 #include "core/error.hpp"
 #include "cuda/fork_generation.hpp"
 
@@ -137,6 +138,7 @@ class Completion {
   }
 
   void run(std::uint64_t mine) noexcept {
+    const PythonThread known_to_python;
     auto pause = std::chrono::microseconds(shortest_pause);
     std::unique_lock lock(mutex_);
     while (current_ == mine) {

@@ -142,6 +142,23 @@ def test_callbacks_come_once_and_in_order(any_schedule: FakeCuda, background: bo
             assert [what for n, what in called if n == number] == [[1, 2, 3, 4], "second"]
 
 
+def test_to_python_the_internal_thread_is_one_thread(fake: FakeCuda):
+    own, seen = threading.local(), []
+
+    def callback(_: object) -> None:
+        own.calls = getattr(own, "calls", 0) + 1
+        seen.append((own.calls, threading.current_thread()))
+
+    for number in range(5):
+        with fake.held():
+            transfer = ferry.to_numpy_async(pending())
+            transfer.add_done_callback(callback)
+        assert until(lambda number=number: len(seen) > number)
+    assert [calls for calls, _ in seen] == [1, 2, 3, 4, 5]
+    assert len({thread for _, thread in seen}) == 1
+    assert seen[0][1] is not threading.current_thread()
+
+
 def test_futures_complete(any_schedule: FakeCuda):
     x = pending()
     transfers = [ferry.to_numpy_async(x) for _ in range(4)]
