@@ -33,8 +33,8 @@ auto interpreted(Call call) {
 void with_gil(const std::function<void()>& body) noexcept;
 
 // Inside it Python knows the thread as one, from its first `with_gil` on. Without it each call makes a thread state of
-// its own and drops it: values of `threading.local` would go with it, and CPython before 3.12.9 crashes where that meets
-// `tracemalloc.stop()`. For a thread that Python has not made, and that takes no part in a fork.
+// its own and drops it: values of `threading.local` would go with it, and CPython before 3.12.9 crashes where that
+// meets `tracemalloc.stop()`. For a thread that Python has not made, and that takes no part in a fork.
 class PythonThread {
  public:
   PythonThread() noexcept;

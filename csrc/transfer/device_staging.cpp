@@ -54,6 +54,8 @@ void StagingSlot::used_until(std::shared_ptr<const cuda::Event> done) noexcept {
   staging_->used_until(ticket_, std::move(done));
 }
 
+void StagingSlot::lose() noexcept { staging_->has_losses_.store(true, std::memory_order_relaxed); }
+
 DeviceStaging::DeviceStaging(cuda::Runtime& runtime, const cuda::ContextScope& scope, DeviceMemory memory,
                              std::size_t nbytes)
     : runtime_(runtime), context_(scope.context()), memory_(std::move(memory)), nbytes_(nbytes) {

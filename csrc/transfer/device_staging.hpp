@@ -1,6 +1,7 @@
 // One block of device memory, taken once for each context, in which snapshots wait for their way to the host.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,8 @@ class StagingSlot {
   [[nodiscard]] cuda::CUdeviceptr address() const noexcept { return address_; }
   // The last work that touches it is done when this event is.
   void used_until(std::shared_ptr<const cuda::Event> done) noexcept;
+  // Nobody can tell when the device is done with the place. Whoever says so abandons the slot.
+  void lose() noexcept;
 
  private:
   std::shared_ptr<DeviceStaging> staging_;
@@ -60,6 +63,9 @@ class DeviceStaging : public std::enable_shared_from_this<DeviceStaging> {
   // When the place that was taken first, of those whose end is known, may be free. Null where none is known.
   [[nodiscard]] std::shared_ptr<const cuda::Event> oldest() const;
 
+  // Places are lost, and will never be free.
+  [[nodiscard]] bool has_losses() const noexcept { return has_losses_.load(std::memory_order_relaxed); }
+
  private:
   friend class StagingSlot;
   struct Place {
@@ -81,6 +87,7 @@ class DeviceStaging : public std::enable_shared_from_this<DeviceStaging> {
   std::shared_ptr<const cuda::Event> ready_;  // null once it is known to be done
   std::vector<Place> places_;
   std::uint64_t last_ticket_ = 0;
+  std::atomic<bool> has_losses_{false};
 };
 
 // Memory of the driver's stream-ordered allocator, given back to it in order. Nothing where the driver has no such

@@ -33,13 +33,17 @@ PackRing::~PackRing() {
     }
     memory.insert(memory.end(), host_.begin(), host_.end());
     if (packing_ || copying_) {
+      for (const Slot& slot : slots_) slot.place->lose();
       abandon(std::move(memory));
     } else if (copied_) {
       retired_.add({copied_, {}, std::move(memory), nullptr});
     }
   } catch (...) {
     abandon(std::move(host_));
-    for (Slot& slot : slots_) abandon({std::move(slot.place)});
+    for (Slot& slot : slots_) {
+      slot.place->lose();
+      abandon({std::move(slot.place)});
+    }
   }
 }
 

@@ -32,6 +32,7 @@ StreamWork::StreamWork(cuda::Runtime& runtime, RetireQueue& retired, const cuda:
 }
 
 StreamWork::~StreamWork() {
+  for (const auto& slot : touched_slots_) slot->lose();
   abandon(std::move(tensors_));
   abandon(std::move(memory_));
   // Of what is only staged, nothing is on its way to the host.
@@ -53,6 +54,7 @@ void StreamWork::stage(const cuda::ContextScope& scope, std::uintptr_t source, c
   prepare_to_copy_out(scope);
   hold(tensor);
   hold_slot(memory_, slot);
+  touched_slots_.push_back(slot);
   const cuda::Functions& functions = runtime_.functions();
   for (const Move& move : into) {
     enqueue_copy(functions, CopyKind::on_device, {static_cast<std::uintptr_t>(slot->address()), source}, move, stream_);
@@ -78,6 +80,7 @@ void StreamWork::pack(const cuda::ContextScope& scope, const KernelWork& kernel,
   for (const std::shared_ptr<void>& tensor : tensors) hold(tensor);
   for (std::shared_ptr<void>& one : memory) add(memory_, std::move(one));
   hold_slot(memory_, slot);
+  touched_slots_.push_back(slot);
   const auto address = static_cast<std::uintptr_t>(slot->address());
   const bool early = mutated(Mutation::copy_before_pack);
   if (!early) kernel.kernels.launch(scope, kernel.launch, stream_);
@@ -108,6 +111,7 @@ void StreamWork::finish(std::vector<std::shared_ptr<const cuda::Event>>& events)
   event->record(stream_);
   for (const auto& slot : std::exchange(slots_, {})) slot->used_until(event);
   // From here on the queue holds what was touched on this stream.
+  touched_slots_.clear();
   const bool can_wait = std::exchange(event_can_wait_, false);
   std::vector<Staged> staged = std::exchange(staged_, {});
   retired_.add({event, std::exchange(tensors_, {}), std::exchange(memory_, {}), nullptr});
@@ -141,6 +145,9 @@ void StreamWork::copy_out(std::vector<Staged> staged) {
   try {
     copied->record(copy_stream_);
   } catch (...) {
+    for (const Staged& one : staged) {
+      if (one.slot) one.slot->lose();
+    }
     abandon(std::move(work.memory));
     abandon(std::move(work.sources));
     throw;

@@ -99,6 +99,7 @@ class StreamWork {
   Holds tensors_;
   Holds memory_;
   std::vector<std::shared_ptr<StagingSlot>> slots_;  // which this stream itself copies out of
+  std::vector<std::shared_ptr<StagingSlot>> touched_slots_;
   cuda::CUstream copy_stream_ = nullptr;
   std::shared_ptr<const cuda::Event> copied_;  // the same
   std::vector<Staged> staged_;

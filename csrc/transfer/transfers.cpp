@@ -79,7 +79,10 @@ std::shared_ptr<HostRing> Transfers::ring(const cuda::ContextScope& scope, cuda:
 }
 
 std::shared_ptr<DeviceStaging> Transfers::staging(const cuda::ContextScope& scope) {
-  return with_context(scope, [](const PerContext& known) { return known.staging; });
+  return with_context(scope, [](PerContext& known) {
+    if (known.staging && known.staging->has_losses()) known.staging.reset();  // who has lost places keeps it
+    return known.staging;
+  });
 }
 
 bool Transfers::has_kernels_and_staging(const DeviceTensor& tensor) {

@@ -27,7 +27,10 @@ UnpackRing::~UnpackRing() {
   Holds places;
   try {
     for (const Slot& slot : slots_) places.push_back(slot.place);
-    if (copying_ || unpacking_) abandon(places);
+    if (copying_ || unpacking_) {
+      for (const Slot& slot : slots_) slot.place->lose();
+      abandon(places);
+    }
     if (unpacking_) {
       abandon({tensor_.owner});
     } else if (unpacked_) {
@@ -42,7 +45,10 @@ UnpackRing::~UnpackRing() {
     }
   } catch (...) {
     abandon(std::move(host_));
-    for (Slot& slot : slots_) abandon({std::move(slot.place)});
+    for (Slot& slot : slots_) {
+      slot.place->lose();
+      abandon({std::move(slot.place)});
+    }
   }
 }
 

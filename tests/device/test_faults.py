@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tensorferry as ferry
-from helpers.device_path import STAGING_NBYTES, allow_abandoned, fresh, leases_in_use, seen, settle
+from helpers.device_path import allow_abandoned, fresh
 from helpers.fake_cuda import FakeCuda
 from helpers.fake_cuda_arrays import DeviceArray, TableArray, on_device
+from helpers.fault_sweep import problems_of_faults
 
 pytestmark = pytest.mark.usefixtures("without_thread")
 
-OUT_OF_MEMORY, UNKNOWN, ILLEGAL_ADDRESS, DEINITIALIZED = 2, 999, 700, 4
-# When a copy was enqueued and one of these fails, its end cannot be marked. Then nobody can tell when the device is
-# done, and what it may touch is kept for good.
-MARKING = ("cuEventRecord", "cuCtxGetCurrent", "cuCtxGetId", "cuCtxPushCurrent")
-# What is pushed, although the driver says that it failed, or not popped is beyond us.
-PUSHING = ("cuCtxPushCurrent", "cuCtxPopCurrent")
+ILLEGAL_ADDRESS, DEINITIALIZED = 700, 4
 
 
 def written(kind: Any, values: Any) -> Any:
@@ -64,69 +60,12 @@ scenarios = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIO
 starts = pytest.mark.parametrize("cold", [True, False], ids=["at first use", "later"])
 
 
-def uses(fake: FakeCuda, scenario: Callable[[], bool], *, cold: bool) -> dict[str, int]:
-    """How often each function is called."""
-    begin(scenario, cold=cold)
-    with seen(fake) as made:
-        assert scenario()
-    return {name: made.count(name) for name in dict.fromkeys(line.split()[0] for line in made.lines)}
-
-
-def begin(scenario: Callable[[], bool], *, cold: bool) -> None:
-    settle(fresh())
-    if not cold:
-        assert scenario()
-
-
-def faults(counts: dict[str, int]) -> Iterator[tuple[str, int, int, bool]]:
-    for name, count in counts.items():
-        for nth in sorted({1, (count + 1) // 2, count}):
-            yield name, nth, OUT_OF_MEMORY, False
-            yield name, nth, UNKNOWN, True
-
-
-def outcome(fake: FakeCuda, scenario: Callable[[], bool]) -> str:
-    """What a call came to; empty when that is fine."""
-    try:
-        return "" if scenario() else "wrong values"
-    except ferry.FerryError as error:
-        return "" if all((error.given, error.why, error.instead)) else f"half an error: {error}"
-    except BaseException as error:
-        return f"{type(error).__name__}: {error}"
-
-
 @starts
 @scenarios
 def test_a_function_that_fails_gives_an_error_or_the_right_result_and_the_next_call_works(
     fake: FakeCuda, scenario: Callable[[], bool], cold: bool
 ):
-    problems: list[str] = []
-    for name, nth, code, after in faults(uses(fake, scenario, cold=cold)):
-        begin(scenario, cold=cold)
-        leases = leases_in_use()
-        fake.fault(name, code, nth, after_acceptance=after)
-        found = [outcome(fake, scenario)]
-        fake.clear_faults()
-        settle(fake)
-        found += fake.violations()
-        if name not in PUSHING:
-            found.append(f"{pushed} contexts left" if (pushed := fake.live("pushed_contexts")) else "")
-        fake.clear_violations()
-        try:
-            found.append("" if scenario() else "the next call has wrong values")
-        except ferry.FerryError as error:
-            found.append(f"the next call fails: {error}")
-        settle(fake)
-        held = leases_in_use() - leases
-        found.append(f"{held} leases are left" if held > (MOST_LEAVES if name in MARKING else 0) else "")
-        memory = fake.live("device_bytes") % STAGING_NBYTES
-        found.append(f"{memory} device bytes are left" if memory and name not in MARKING else "")
-        found.append(f"{fake.live('pending')} pending" if fake.live("pending") else "")
-        at = f"{name} use {nth} {'after' if after else 'before'} acceptance"
-        problems += [f"{at}: {problem}" for problem in found if problem]
-    fresh()
-    allow_abandoned(leases_in_use())
-    assert problems == []
+    assert problems_of_faults(fake, scenario, cold=cold, most_leaves=MOST_LEAVES) == []
 
 
 @scenarios
