@@ -72,19 +72,16 @@ class Delivery:
             return None
 
     def put(self, window: Window) -> None:
-        """Take one more step. Blocks only where the queue is full and ``on_full`` says so."""
+        """Take one more step, or drop it where ``on_full`` says so. Never waits for room: see `wait_for_room`."""
         if not (window.expected or self._queue or self._thread or self._strikes >= _STRIKES) and self._send_now(window):
             if self._queue:  # another thread has put one meanwhile, or the sink itself
                 self._advance()
             return
         with self._changed:
             mine = self._sending == threading.get_ident()  # a sink that logs must not wait for itself
-            full = len(self._queue) >= self._depth and not mine
-            if full and self._on_full == "drop":
+            if self._on_full == "drop" and len(self._queue) >= self._depth and not mine:
                 self.dropped += 1
                 return
-            if full and self._on_full == "wait":
-                self._make_room()
             self._queue.append(window)
         if not mine:
             self._advance()
@@ -93,6 +90,23 @@ class Delivery:
         """Is the calling thread inside of a sink?"""
         with self._changed:
             return self._sending == threading.get_ident()
+
+    def has_room(self) -> bool:
+        """May one more step be put? Where ``on_full`` does not ask to wait, and for a sink that logs itself, always."""
+        return self._on_full != "wait" or len(self._queue) < self._depth or self.sends_here()
+
+    def wait_for_room(self, deadline: float | None = None) -> bool:
+        """Wait until there is; False when the time is up. Holds no lock that a sink at work may need."""
+        while not self.has_room():
+            if self._thread is None and self._sending is None:
+                self._wait_for_first(deadline)
+            else:
+                with self._changed:
+                    if len(self._queue) >= self._depth:
+                        self._changed.wait(_SLICE_S if deadline is None else min(_SLICE_S, _left(deadline) or 0.0))
+            if _is_over(deadline):
+                return self.has_room()
+        return True
 
     def flush(self, deadline: float | None) -> bool:
         """Wait until every step is with its sinks; False when the time is up."""
@@ -138,17 +152,6 @@ class Delivery:
         while self._queue and self._queue[0].done():
             if not self._send_first():
                 return
-
-    def _make_room(self) -> None:
-        while len(self._queue) >= self._depth:
-            if self._thread is not None or self._sending is not None:
-                self._changed.wait(_SLICE_S)
-                continue
-            self._changed.release()
-            try:
-                self._wait_for_first(None)
-            finally:
-                self._changed.acquire()
 
     def _wait_for_first(self, deadline: float | None) -> bool:
         # In slices: a signal's handler runs in the main thread between two waits.

@@ -1,22 +1,22 @@
-"""What MetricLog does: steps, names, and windows of steps on their way to the delivery."""
+"""What MetricLog does: names, what leaves devices, and windows of steps on their way to the delivery."""
 
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorferry._errors import CheckError, FerryError, TransferTimeout
 from tensorferry._metrics import at_exit
-from tensorferry._metrics.arguments import check_count, check_word, closed, not_captured, not_larger, step_number
+from tensorferry._metrics.arguments import check_count, check_word, closed, not_captured, step_number
 from tensorferry._metrics.combining import Aggregations
 from tensorferry._metrics.delivery import Delivery
 from tensorferry._metrics.latest import MetricStep
 from tensorferry._metrics.metric_stats import MetricStats
 from tensorferry._metrics.names import prefixed
 from tensorferry._metrics.on_the_way import OnTheWay
+from tensorferry._metrics.open_window import OpenWindow
 from tensorferry._metrics.ranks import checked_ranks, rank, rank_suffix
 from tensorferry._metrics.reading import Reading, read
 from tensorferry._metrics.sending_out import SendingOut
@@ -53,13 +53,10 @@ class Log:
         self._only_rank = checked_ranks(ranks)
         self.out = SendingOut([sink_for(sink, self._suffix) for sink in sinks], on_nan)
         self.delivery = Delivery(self.out, depth, on_full)
-        self._lock = threading.RLock()
-        self._window: Window | None = None
+        self._open = OpenWindow(self.delivery, self._aggregations, every, self._add_totals)
         self._staged: list[tuple[dict[str, Any], Sequence[OnTheWay]]] = []
         self._devices: Any = None
         self._replays: Any = None  # of captured calls; there once one was prepared
-        self.last_step = -1
-        self.closed = False
         self.key = id(self)
         self.clock: Any = None  # what the operator in compiled code writes to
         if "torch" in sys.modules:
@@ -88,8 +85,9 @@ class Log:
                 return
         if reading.on_devices:
             self.devices.check(reading.on_devices)
-        with self._lock:
-            window, complete = self._window_for(step)
+        self._open.enter(step)
+        try:
+            window, complete = self._open.at(step)
             number = window.step
             if self._staged:
                 for staged in self._staged:
@@ -98,6 +96,8 @@ class Log:
             window.add(values, self._leave(values, reading))
             if complete is not None:  # last: a sink may log itself
                 self.delivery.put(complete)
+        finally:
+            self._open.leave()
         if self._on_nan != "keep":
             self.out.check(number, {name: value for name, value in values.items() if value is not None})
             self.out.raise_untold(CheckError)
@@ -106,13 +106,13 @@ class Log:
         """See :meth:`tensorferry.MetricLog.prepare_capture`."""
         check_count("slots", slots)
         check_count("captures", captures)
-        if self.closed:
+        if self._open.is_closed:
             raise closed()
         if self.is_silent():
             return
         reading = read(metrics, [])
         self._named(reading)
-        with self._lock:
+        with self._open.lock:
             if self._replays is None:
                 from tensorferry._metrics.replays import Replays
 
@@ -126,20 +126,20 @@ class Log:
         return 0 if self._replays is None else self._replays.gaps
 
     def _capture(self, reading: Reading, values: dict[str, Any], step: int | None) -> None:
-        if self.closed:
+        if self._open.is_closed:
             raise closed()
-        number = self.last_step + 1 if step is None else step_number(step)
+        number = self._open.last_step + 1 if step is None else step_number(step)
         if reading.elsewhere:
             raise not_captured(next(iter(reading.elsewhere)))
         self._replays.capture(reading.on_devices, values, number)
 
     def stage(self, metrics: Any) -> None:
         """Add the values that metrics have now to the step that is logged next."""
-        if self.closed or self.is_silent():
+        if self._open.is_closed or self.is_silent():
             return
         reading = read(metrics, [])
         values = self._named(reading)
-        with self._lock:
+        with self._open.lock:
             self._staged.append((values, self._leave(values, reading)))
 
     def log_stats(self, name: str, tensor: Any, step: int | None) -> None:
@@ -169,11 +169,14 @@ class Log:
         return MetricStats(known.delivered, known.waiting, known.dropped, self.out.failures)
 
     def _expect(self, part: OnTheWay, step: int | None) -> None:
-        with self._lock:
-            window, complete = self._window_for(step)
+        self._open.enter(step)
+        try:
+            window, complete = self._open.at(step)
             window.expect(part, are_numbers=False)
             if complete is not None:
                 self.delivery.put(complete)
+        finally:
+            self._open.leave()
 
     def _name(self, name: str) -> str:
         return name if self._names is None else self._names[name]
@@ -191,27 +194,26 @@ class Log:
     def flush(self, timeout: float | None) -> None:
         """See :meth:`tensorferry.MetricLog.flush`."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._end_window()
-        if not self._flush_replays(deadline) or not self.delivery.flush(deadline):
+        if not self._open.end(deadline) or not self._flush_replays(deadline) or not self.delivery.flush(deadline):
             raise TransferTimeout(
                 f"flush(timeout={timeout})",
-                f"{self.delivery.waiting:,} steps are not with every sink yet",
+                f"{self._waiting:,} steps are not with every sink yet",
                 "ask again: they stay in the queue",
             )
         self.out.raise_untold()
 
     def close(self, timeout: float | None) -> None:
         """See :meth:`tensorferry.MetricLog.close`."""
-        if self.closed:
+        if self._open.is_closed:
             return
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             for _ in range(_MOST_ECHOES):
                 self.flush(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                if self._window is None:
+                if not self._open.is_there:
                     break
         finally:
-            self.closed = True
+            self._open.is_closed = True
             at_exit.forget(self)
             for line in () if self._replays is None else self._replays.close():
                 at_exit.tell(line)
@@ -222,16 +224,15 @@ class Log:
         """Close it at the end of the process; returns what there is to tell."""
         told = []
         try:
-            self._end_window()
-            if not self._flush_replays(deadline) or not self.delivery.flush(deadline):
+            if not self._open.end(deadline) or not self._flush_replays(deadline) or not self.delivery.flush(deadline):
                 told.append(
-                    f"MetricLog lost {self.delivery.waiting:,} steps at exit, from step {self.delivery.first_waiting} "
+                    f"MetricLog lost {self._waiting:,} steps at exit, from step {self.delivery.first_waiting} "
                     f"on: a device or a sink was not done in {at_exit.PATIENCE_S:g} s"
                 )
             self.out.raise_untold()
         except FerryError as error:
             told.append(f"MetricLog: {error}")
-        self.closed = True
+        self._open.is_closed = True
         told += [] if self._replays is None else self._replays.close()
         self.out.close()
         return told
@@ -242,9 +243,13 @@ class Log:
 
     def forget(self) -> None:
         """Begin anew in a forked child: what was logged before is the parent's."""
-        self._lock = threading.RLock()
-        self._window, self._staged, self._devices, self._replays = None, [], None, None
+        self._open.forget()
+        self._staged, self._devices, self._replays = [], None, None
         self.delivery.forget()
+
+    @property
+    def _waiting(self) -> int:
+        return self.delivery.waiting + self._open.is_there
 
     def _flush_replays(self, deadline: float | None) -> bool:
         return self._replays is None or bool(self._replays.flush(deadline))
@@ -265,34 +270,6 @@ class Log:
             for name in part.names:
                 values[name] = part
         return parts
-
-    def _window_for(self, step: int | None) -> tuple[Window, Window | None]:
-        """Return the window that the step belongs to, and the one before it where that is complete now."""
-        if self.closed:
-            raise closed()
-        window, last = self._window, self.last_step
-        number = last + 1 if step is None else step
-        if type(number) is not int:
-            number = step_number(step)
-        if number == last and window is not None:
-            return window, None
-        if number <= last:
-            raise not_larger(number, last, window is not None)
-        self.last_step = number
-        if window is not None and window.steps < self._every:
-            window.next_step(number)
-            return window, None
-        self._window = Window(number, self._aggregations)
-        if window is not None:
-            self._add_totals(window)
-        return self._window, window
-
-    def _end_window(self) -> None:
-        with self._lock:
-            window, self._window = self._window, None
-            if window is not None:
-                self._add_totals(window)
-                self.delivery.put(window)
 
     def _add_totals(self, window: Window) -> None:
         if self._devices is not None:

@@ -16,6 +16,7 @@ from tensorferry._metrics.combining import Aggregations
 from tensorferry._metrics.delivery import Delivery
 from tensorferry._metrics.device_values import all_names
 from tensorferry._metrics.series import Series
+from tensorferry._metrics.window import Window
 from tensorferry._native import core
 from tensorferry._transfer.background import background
 
@@ -155,15 +156,19 @@ class Replays:
         for one in series:
             is_gone = one.is_graph_gone()  # asked first: all that it left is there then
             for window in one.take():
-                self._delivery.put(window)
+                self._put(window)
             rest = one.end() if end or is_gone else None
             if rest is not None:
-                self._delivery.put(rest)
+                self._put(rest)
             if is_gone:
                 with self._known:
                     if one in self._series:  # close() may have let go of it
                         self._series.remove(one)
                         self._gone_gaps += one.gaps
+
+    def _put(self, window: Window) -> None:
+        self._delivery.wait_for_room()
+        self._delivery.put(window)
 
     def _start(self) -> None:
         with self._known:
