@@ -67,7 +67,8 @@ class OpenWindow:
 
     def _is_ended_by(self, step: int | None) -> bool:
         window = self._window
-        return window is not None and window.steps >= self._every and (step is None or step != self.last_step)
+        is_full = window is not None and window.steps >= self._every and not self.is_closed
+        return is_full and (step is None or step != self.last_step)
 
     def at(self, step: int | None) -> tuple[Window, Window | None]:
         """Return the window that the step belongs to, and the one before it where that is complete now."""
