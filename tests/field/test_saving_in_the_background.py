@@ -22,11 +22,11 @@ class SlowDisk(System):
         self.released = threading.Event()
         self.fails = False
 
-    def pwrite(self, fd: int, data: Any, offset: int) -> int:
+    def pwritev(self, fd: int, pieces: Any, offset: int) -> int:
         assert self.released.wait(60)
         if self.fails:
             raise OSError(28, "No space left on device")
-        return super().pwrite(fd, data, offset)
+        return super().pwritev(fd, pieces, offset)
 
 
 def test_f092_inference_goes_on_while_the_disk_is_slow(tmp_path: Path) -> None:

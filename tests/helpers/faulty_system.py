@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ FAILING: tuple[str, ...] = (
     "open_new",
     "make_folder",
     "open_folder",
-    "pwrite",
+    "pwritev",
     "allocate",
     "truncate",
     "fsync",
@@ -62,12 +62,21 @@ class InterruptedSystem(System):
         self._at_most = at_most
         self._interrupts = True
 
-    def pwrite(self, fd: int, data: Any, offset: int) -> int:
+    def pwritev(self, fd: int, pieces: Any, offset: int) -> int:
         self._interrupts = not self._interrupts
         if not self._interrupts:
             raise InterruptedError
         self.writes += 1
-        return super().pwrite(fd, data[: self._at_most], offset)
+        return super().pwritev(fd, _first(pieces, self._at_most), offset)
+
+
+def _first(pieces: Sequence[memoryview], nbytes: int) -> list[memoryview]:
+    """Return no more than that many bytes, over as many pieces as it takes."""
+    first = []
+    for piece in pieces:
+        first.append(piece[:nbytes])
+        nbytes -= len(first[-1])
+    return [piece for piece in first if len(piece)]
 
 
 def names_of(folder: Path) -> list[str]:

@@ -36,15 +36,16 @@ class SlowSystem(System):
         self.direct_fds.discard(fd)
         super().close(fd)
 
-    def pwrite(self, fd: int, data: Any, offset: int) -> int:
+    def pwritev(self, fd: int, pieces: Any, offset: int) -> int:
         direct = fd in self.direct_fds
         if direct:
-            address = np.frombuffer(data, np.uint8).ctypes.data
-            assert (address % 4096, len(data) % 4096, offset % 4096) == (0, 0, 0)
-            self.direct_nbytes += len(data)
+            (piece,) = pieces
+            address = np.frombuffer(piece, np.uint8).ctypes.data
+            assert (address % 4096, len(piece) % 4096, offset % 4096) == (0, 0, 0)
+            self.direct_nbytes += len(piece)
         if direct == (self._slow == "direct"):
             time.sleep(0.005)
-        return super().pwrite(fd, data, offset)
+        return super().pwritev(fd, pieces, offset)
 
     def fsync(self, fd: int) -> None:
         """The real one takes as long as it takes."""
@@ -107,10 +108,10 @@ def test_a_file_system_without_direct_io_is_said_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("known", [True, False], ids=["after a measurement", "while it is measured"])
 def test_a_refusal_of_aligned_writes_is_no_failure(tmp_path: Path, known: bool) -> None:
     class Refusing(SlowSystem):
-        def pwrite(self, fd: int, data: Any, offset: int) -> int:
+        def pwritev(self, fd: int, pieces: Any, offset: int) -> int:
             if fd in self.direct_fds:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-            return super().pwrite(fd, data, offset)
+            return super().pwritev(fd, pieces, offset)
 
     if known:
         medium.known_choices[tmp_path.stat().st_dev] = True

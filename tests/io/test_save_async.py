@@ -29,9 +29,9 @@ class GatedSystem(System):
     def __init__(self) -> None:
         self.gate = threading.Event()
 
-    def pwrite(self, fd: int, data: Any, offset: int) -> int:
+    def pwritev(self, fd: int, pieces: Any, offset: int) -> int:
         assert self.gate.wait(60)
-        return super().pwrite(fd, data, offset)
+        return super().pwritev(fd, pieces, offset)
 
 
 @pytest.mark.parametrize("end", [*FORMATS.values(), "-shards.safetensors"], ids=[*FORMATS, "shards"])

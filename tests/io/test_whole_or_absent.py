@@ -53,7 +53,7 @@ def test_any_failure_leaves_the_old_or_nothing(tmp_path: Path, end: str, replace
         elif len(system.calls) <= n:
             break
         _remove(tmp_path)
-    assert {"pwrite", "fsync"} <= failed_at
+    assert {"pwritev", "fsync"} <= failed_at
 
 
 def _remove(folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_an_iterator_that_raises_leaves_nothing(tmp_path: Path, end: str) -> Non
 
 def test_a_system_that_writes_nothing_is_not_asked_forever(tmp_path: Path) -> None:
     class Silent(FaultySystem):
-        def pwrite(self, fd: int, data: Any, offset: int) -> int:
+        def pwritev(self, fd: int, pieces: Any, offset: int) -> int:
             return 0
 
     with pytest.raises(ferry.ExportError, match="wrote nothing"):

@@ -32,9 +32,9 @@ class SlowSystem(System):
     def __init__(self) -> None:
         self.gate = threading.Event()
 
-    def pwrite(self, fd: int, data: Any, offset: int) -> int:
+    def pwritev(self, fd: int, pieces: Any, offset: int) -> int:
         assert self.gate.wait(60)
-        return super().pwrite(fd, data, offset)
+        return super().pwritev(fd, pieces, offset)
 
 
 @every_format

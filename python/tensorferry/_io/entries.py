@@ -16,7 +16,7 @@ __all__ = ["SINGLE", "Entries", "Entry", "entries_of", "named_leaves"]
 SINGLE = "tensor"  # the name of a tensor that was given alone
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Entry:
     """One tensor of a file.
 

@@ -9,7 +9,6 @@ import stat
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 
 from tensorferry._errors import ExportError
 from tensorferry._io.atomic import is_temporary
@@ -175,7 +174,7 @@ class _FolderSession:
         text = index_text(self._tensors, self._aliases, options.metadata)
         fd = options.system.open_new(os.path.join(self._folder.path, INDEX))
         try:
-            write_fully(options, fd, np.frombuffer(text, np.uint8), 0)
+            write_fully(options, fd, [text], 0)
             if options.durable:
                 options.system.fsync(fd)
         finally:

@@ -121,7 +121,7 @@ class GrowingFile:
             for running in self._sums:
                 self._sum_again(running)
         else:
-            write_fully(options, fd, np.frombuffer(self._header(0), np.uint8), 0)
+            write_fully(options, fd, [self._header(0)], 0)
         self._sink = Sink(fd, path, options, pipeline)
         self._sink.position = self._end
 
@@ -176,7 +176,7 @@ class GrowingFile:
 
     def _show(self) -> None:
         if self._shown != self.rows:
-            write_fully(self._options, self._fd, np.frombuffer(self._header(self.rows), np.uint8), 0)
+            write_fully(self._options, self._fd, [self._header(self.rows)], 0)
             self._shown = self.rows
 
     def _header(self, rows: int) -> bytes:

@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,19 +82,19 @@ class Medium:
         """Are the two ways being measured? Then one write at a time, please."""
         return self._trial is not None
 
-    def write(self, data: _Array, offset: int) -> None:
-        """Write bytes at an offset."""
+    def write(self, pieces: Sequence[_Array], offset: int) -> None:
+        """Write pieces that follow each other from an offset on."""
         if self._trial is not None:
-            self._write_on_trial(data, offset)
-        elif not self._write_directly(data, offset):
-            self._write_buffered(data, offset)
+            self._write_on_trial(pieces, offset)
+        elif not self._write_directly(pieces, offset):
+            self._write_buffered(pieces, offset)
 
-    def _write_directly(self, data: _Array, offset: int) -> bool:
+    def _write_directly(self, pieces: Sequence[_Array], offset: int) -> bool:
         """Write past the page cache; False where that is not possible, and from then on never again."""
-        if self._direct_fd is None or self._is_refused or not self._fits(data, offset):
+        if self._direct_fd is None or self._is_refused or not _is_aligned(pieces, offset):
             return False
         try:
-            write_fully(self._options, self._direct_fd, data, offset)
+            write_fully(self._options, self._direct_fd, pieces, offset)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
@@ -104,27 +105,26 @@ class Medium:
             return False
         return True
 
-    def _fits(self, data: _Array, offset: int) -> bool:
-        return not (offset % ALIGNMENT or data.size % ALIGNMENT or data.ctypes.data % ALIGNMENT)
-
-    def _write_buffered(self, data: _Array, offset: int) -> None:
-        write_fully(self._options, self._fd, data, offset)
-        if self._options.durable and offset + data.size - self._dirty_from >= _WRITEBACK_NBYTES:
+    def _write_buffered(self, pieces: Sequence[_Array], offset: int) -> None:
+        write_fully(self._options, self._fd, pieces, offset)
+        end = offset + _nbytes_of(pieces)
+        if self._options.durable and end - self._dirty_from >= _WRITEBACK_NBYTES:
             start = min(self._dirty_from, offset)
-            self._options.system.start_writeback(self._fd, start, offset + data.size - start)
-            self._dirty_from = offset + data.size
+            self._options.system.start_writeback(self._fd, start, end - start)
+            self._dirty_from = end
 
-    def _write_on_trial(self, data: _Array, offset: int) -> None:
+    def _write_on_trial(self, pieces: Sequence[_Array], offset: int) -> None:
         assert self._trial is not None
         assert self._direct_fd is not None
         direct = self._trial[False][0] >= TRIAL_NBYTES
         began = time.perf_counter()
-        if not (direct and self._write_directly(data, offset)):
-            write_fully(self._options, self._fd, data, offset)
-            if self._trial[False][0] + data.size >= TRIAL_NBYTES:
+        nbytes = _nbytes_of(pieces)
+        if not (direct and self._write_directly(pieces, offset)):
+            write_fully(self._options, self._fd, pieces, offset)
+            if self._trial[False][0] + nbytes >= TRIAL_NBYTES:
                 self._options.system.fsync(self._fd)
         tally = self._trial[direct]
-        tally[0] += data.size
+        tally[0] += nbytes
         tally[1] += time.perf_counter() - began
         if self._trial[True][0] >= TRIAL_NBYTES:
             self._decide(self._trial)
@@ -147,3 +147,12 @@ class Medium:
         if self._direct_fd is not None:
             self._options.system.close(self._direct_fd)
             self._direct_fd = None
+
+
+def _nbytes_of(pieces: Sequence[_Array]) -> int:
+    return sum(piece.size for piece in pieces)
+
+
+def _is_aligned(pieces: Sequence[_Array], offset: int) -> bool:
+    numbers = [offset, *(number for piece in pieces for number in (piece.size, piece.ctypes.data))]
+    return not any(number % ALIGNMENT for number in numbers)

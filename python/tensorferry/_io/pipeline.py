@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,21 +183,30 @@ class Pipeline:
         return memory[start : start + self.block_nbytes]
 
 
-def write_fully(options: SaveOptions, fd: int, data: _Array, offset: int) -> None:
-    """Write all of `data`, however many calls that takes.
+def write_fully(options: SaveOptions, fd: int, pieces: Sequence[_Array | bytes], offset: int) -> None:
+    """Write all bytes of `pieces`, one after the other, however many calls that takes.
 
     Raises
     ------
     OSError
         What the system says; ``EIO`` when it writes nothing and gives no reason.
     """
-    view = data.data
-    done = 0
-    while done < len(view):
+    left = [memoryview(piece) for piece in pieces if len(piece)]
+    while left:
         try:
-            wrote = options.system.pwrite(fd, view[done:], offset + done)
+            wrote = options.system.pwritev(fd, left, offset)
         except InterruptedError:
             continue
         if wrote <= 0:
             raise OSError(errno.EIO, "the system wrote nothing and gave no reason")
-        done += wrote
+        offset += wrote
+        left = _after(left, wrote)
+
+
+def _after(pieces: list[memoryview], nbytes: int) -> list[memoryview]:
+    """Return what of `pieces` follows their first `nbytes`."""
+    for position, piece in enumerate(pieces):
+        if nbytes < len(piece):
+            return [piece[nbytes:], *pieces[position + 1 :]]
+        nbytes -= len(piece)
+    return []

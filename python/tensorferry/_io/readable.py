@@ -24,7 +24,7 @@ __all__ = ["Readable", "as_dtype", "readable"]
 _Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Readable:
     """A tensor as it will be written: C-contiguous, in this machine's byte order, of one dtype.
 
@@ -55,9 +55,11 @@ class Readable:
     filler: _Filler | None = None
     stream: Callable[[], Iterator[_Array]] | None = None
 
-    @functools.cached_property
+    @property
     def nbytes(self) -> int:
         """Bytes that it takes in a file."""
+        if self.memory is not None:
+            return self.memory.nbytes
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
@@ -171,28 +173,11 @@ def readable(x: Any, dtype: object = None, *, in_nest: bool = True) -> Readable:
 
 def _plain(x: Any) -> Readable | None:
     """Describe what is written from where it lies, which most tensors are; None for everything that is less plain."""
-    if _torch.is_tensor(x) and (x.device.type != "cpu" or _torch.is_copy_on_write(x)):
-        return None  # the latter would be copied as a whole by being looked at
-    source = core.plain_source(x)
-    if source is None or NATIVE[source.dtype]["array"] != source.dtype:
+    found = core.plain_bytes(x)
+    if found is None:
         return None
-    if source.no_memory or source.byte_swapped or source.conjugated or source.negated:
-        return None
-    array = _to_numpy(x, dtype=source.dtype)
-    if not array.flags.c_contiguous or array.shape != source.shape:
-        return None
-    identity = (
-        "cpu",
-        source.address,
-        array.shape,
-        tuple(source.strides),
-        source.dtype,
-        False,
-        False,
-        False,
-        array.dtype,
-    )
-    return Readable(array.dtype, array.shape, _bytes_of(array), "in place", identity)
+    memory, dtype, shape, identity = found
+    return Readable(dtype, shape, memory, "in place", identity)
 
 
 def _of_array(x: _Array, prepared: Prepared) -> Readable:

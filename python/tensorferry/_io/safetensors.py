@@ -8,7 +8,6 @@ import os
 import secrets
 from typing import Any
 
-import numpy as np
 
 from tensorferry._errors import ExportError
 from tensorferry._io.atomic import NewFile, require_free, sync_folder
@@ -163,7 +162,7 @@ class _SafetensorsSession:
     def _write_index(self, index: dict[str, Any]) -> None:
         text = json.dumps(index, indent=2, ensure_ascii=False).encode()
         with NewFile(index_path(self._target.path), self._target.options) as file:
-            write_fully(self._target.options, file.fd, np.frombuffer(text, np.uint8), 0)
+            write_fully(self._target.options, file.fd, [text], 0)
             if self._target.options.durable:
                 self._target.options.system.fsync(file.fd)
             try:

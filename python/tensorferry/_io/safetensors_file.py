@@ -41,7 +41,7 @@ class SafetensorsFile:
     Attributes
     ----------
     rows : list of Row
-        What was put so far.
+        What was put so far, or all of it where that was known.
     nbytes : int
         Bytes of tensors that were put so far.
     """
@@ -53,6 +53,7 @@ class SafetensorsFile:
         self.aliases: dict[str, str] = dict(aliases or {})
         self.rows: list[Row] = []
         self.nbytes = 0
+        self._count = 0  # of tensors that were put
         header = self._placeholder(known) if known is not None else b" " * _RESERVED_NBYTES
         self._header_nbytes = len(header)
         total = None if known is None else len(header) + sum(entry.tensor.nbytes for entry in known)
@@ -80,19 +81,22 @@ class SafetensorsFile:
         return self._header_nbytes + self.nbytes
 
     def _placeholder(self, known: list[Entry]) -> bytes:
-        rows, begin = [], 0
+        begin = 0
         for entry in known:
-            require_writable(self._target.path, entry)
-            end = begin + entry.tensor.nbytes
-            crc32c = NO_SUM if self._options.checksum else None
-            rows.append(Row(entry.name, entry.tensor.dtype, entry.tensor.shape, begin, end, crc32c))
-            begin = end
+            self.rows.append(self._row(entry, begin))
+            begin = self.rows[-1].end
         alignment = _PAGE_NBYTES if begin >= _LARGE_NBYTES else _LINE_NBYTES
-        header = rendered(rows, self.aliases, self._options.metadata, alignment=alignment)
+        header = rendered(self.rows, self.aliases, self._options.metadata, alignment=alignment)
         assert header is not None
         if len(header) > LARGEST_NBYTES:
             raise self._too_many(len(header))
         return header
+
+    def _row(self, entry: Entry, begin: int) -> Row:
+        require_writable(self._target.path, entry)
+        tensor = entry.tensor
+        crc32c = NO_SUM if self._options.checksum else None
+        return Row(entry.name, tensor.dtype, tensor.shape, begin, begin + tensor.nbytes, crc32c)
 
     def _too_many(self, nbytes: int) -> Exception:
         return refused(
@@ -104,13 +108,14 @@ class SafetensorsFile:
     def put(self, entry: Entry) -> None:
         """Append one tensor."""
         if self._known is None:
-            require_writable(self._target.path, entry)
+            self.rows.append(self._row(entry, self.nbytes))
+        row = self.rows[self._count]
+        self._count += 1
         sums = self._options.sums()
-        tensor = entry.tensor
-        self._sink.append_tensor(tensor, sums)
-        crc32c = sums[0].text if sums else None
-        self.rows.append(Row(entry.name, tensor.dtype, tensor.shape, self.nbytes, self.nbytes + tensor.nbytes, crc32c))
-        self.nbytes += tensor.nbytes
+        self._sink.append_tensor(entry.tensor, sums)
+        if sums:
+            row.crc32c = sums[0].text
+        self.nbytes = row.end
         if self._known is None:
             self._sink.settle()
 

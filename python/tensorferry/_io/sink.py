@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorferry._io.batch import Batch
 from tensorferry._io.checksum import RunningSum
 from tensorferry._io.medium import Medium
 from tensorferry._io.options import SaveOptions
@@ -20,15 +21,16 @@ __all__ = ["Sink"]
 
 _Array = np.ndarray[Any, Any]
 
-_SMALL_NBYTES = 64 << 10  # pieces below this are gathered, so that many small tensors take few writes
+_SMALL_NBYTES = 64 << 10  # pieces below this are copied together where they could not wait for others
 _AT_ONCE_NBYTES = 8 << 20
+_MANY_PIECES = 8  # to put the next ones together takes a while
 _WORTH_RESERVING_NBYTES = 1 << 20
 
 
 class Sink:
     """Bytes on their way to an open file.
 
-    Memory of the caller may be written after a call returned; :meth:`settle` waits for that.
+    Memory of the caller may be written after a call returned; :meth:`settle` ends that.
 
     Parameters
     ----------
@@ -57,8 +59,7 @@ class Sink:
         self._options = options
         self._pipeline = pipeline
         self.position = 0
-        self._gathered: Block | None = None
-        self._filled = 0
+        self._batch = Batch()
         self._reserved = 0
         self._borrows = False
         if (total_nbytes or 0) >= _WORTH_RESERVING_NBYTES:
@@ -69,7 +70,7 @@ class Sink:
 
     def append(self, data: bytes) -> None:
         """Append bytes of ours, such as a header."""
-        self._append_memory(np.frombuffer(data, np.uint8), prepared=True)
+        self._append_memory(np.frombuffer(data, np.uint8))
 
     def append_tensor(self, tensor: Readable, sums: Sequence[RunningSum] = ()) -> None:
         """Append the bytes of a tensor, and tell them to every sum."""
@@ -86,10 +87,18 @@ class Sink:
         """Write again what was appended before; waits for everything."""
         self._flush()
         self._pipeline.drain()
-        write_fully(self._options, self._fd, np.frombuffer(data, np.uint8), offset)
+        write_fully(self._options, self._fd, [data], offset)
 
     def settle(self) -> None:
-        """Wait until no memory of the caller is needed any more."""
+        """Let no memory of the caller be needed any more: wait for its writes, copy what waits to be written."""
+        lent = self._batch.pop_lent()
+        if sum(piece.size for piece in lent) < _SMALL_NBYTES:
+            for piece in lent:
+                self.position -= piece.size
+                self._copy(piece)
+        else:
+            self._batch.lend(*lent)
+            self._flush()
         if self._borrows:
             self._pipeline.drain()
             self._borrows = False
@@ -113,22 +122,24 @@ class Sink:
             piece = memory[start : start + _AT_ONCE_NBYTES]
             for running in sums:
                 running.update(piece)
-            self._append_memory(piece, prepared=bool(sums))
+            self._append_memory(piece)
 
     def _append_stream(self, pieces: Iterator[_Array], sums: Sequence[RunningSum]) -> None:
         for piece in pieces:
             for running in sums:
                 running.update(piece)
-            self._append_memory(piece, prepared=False)
+            self._append_memory(piece)
+            self.settle()
 
-    def _append_memory(self, piece: _Array, *, prepared: bool) -> None:
-        """Append bytes that lie somewhere, from there if that is allowed and pays."""
-        if self.medium.wants_blocks or piece.size < _SMALL_NBYTES:
-            self._gather(piece)
+    def _append_memory(self, piece: _Array) -> None:
+        """Append bytes that lie somewhere, from there if that is allowed."""
+        if self.medium.wants_blocks:
+            self._copy(piece)
             return
-        self._flush()
-        self._borrows = True
-        self._write(piece, None, overlap=prepared)
+        self.position += piece.size
+        self._batch.lend(piece)
+        if self._batch.is_full:
+            self._flush()
 
     def _append_pieces(self, tensor: Readable, sums: Sequence[RunningSum]) -> None:
         """Append a tensor that has to be packed, converted or fetched, in pieces."""
@@ -158,37 +169,35 @@ class Sink:
 
     def _append_block(self, block: Block | None, data: _Array) -> None:
         if self.medium.wants_blocks or data.size < _SMALL_NBYTES:
-            self._gather(data)
+            self._copy(data)
             if block is not None:
                 self._pipeline.give(block)
             return
         self._flush()
-        self._write(data, block, overlap=True)
+        self.position += data.size
+        self._write([data], block, data.size, overlap=True)
 
-    def _gather(self, data: _Array) -> None:
-        """Copy bytes behind those that wait for a block to be full."""
+    def _copy(self, data: _Array) -> None:
+        """Append bytes that will not stay where they are."""
         done = 0
         while done < data.size:
-            if self._gathered is None:
-                self._gathered = self._pipeline.take()
-            count = min(data.size - done, self._gathered.nbytes - self._filled)
-            self._gathered.memory[self._filled : self._filled + count] = data[done : done + count]
-            self._filled += count
-            done += count
+            if self._batch.block is None:
+                self._batch.block = self._pipeline.take()
+            count = self._batch.copy(data[done:])
             self.position += count
-            if self._filled == self._gathered.nbytes:
+            done += count
+            if self._batch.is_full:
                 self._flush()
 
     def _flush(self) -> None:
-        if self._gathered is not None:
-            block, filled = self._gathered, self._filled
-            self._gathered, self._filled = None, 0
-            self.position -= filled
-            self._write(block.memory[:filled], block, overlap=True)
+        batch, self._batch = self._batch, Batch()
+        if batch.pieces:
+            self._borrows |= batch.is_lent
+            prepared = batch.block is not None or self._options.checksum is not None or len(batch.pieces) >= _MANY_PIECES
+            self._write(batch.pieces, batch.block, batch.nbytes, overlap=prepared)
 
-    def _write(self, data: _Array, block: Block | None, *, overlap: bool) -> None:
-        offset = self.position
-        self.position += data.size
+    def _write(self, pieces: list[_Array], block: Block | None, nbytes: int, *, overlap: bool) -> None:
+        """Write what ends at the present position; `overlap` when the next bytes take the caller time to prepare."""
         overlap = overlap and not self.medium.is_on_trial
-        self._pipeline.run(partial(self.medium.write, data, offset), block, data.size, overlap=overlap)
-        self._pipeline.wrote(data.size)
+        self._pipeline.run(partial(self.medium.write, pieces, self.position - nbytes), block, nbytes, overlap=overlap)
+        self._pipeline.wrote(nbytes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import numpy as np
 
 from tensorferry._io.atomic import NewFile, sync_folder
 from tensorferry._io.options import SaveOptions
@@ -17,7 +16,7 @@ __all__ = ["replace_file"]
 def replace_file(options: SaveOptions, path: str, text: bytes) -> None:
     """Write a file, or replace it in one step; on the disk when this returns, if the save is durable."""
     with NewFile(path, replace(options, overwrite=True)) as file:
-        write_fully(options, file.fd, np.frombuffer(text, np.uint8), 0)
+        write_fully(options, file.fd, [text], 0)
         if options.durable:
             options.system.fsync(file.fd)
         file.rename(overwrite=True)

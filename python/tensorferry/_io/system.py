@@ -6,6 +6,7 @@ import ctypes
 import errno
 import functools
 import os
+from collections.abc import Sequence
 from typing import Any
 
 try:
@@ -68,9 +69,11 @@ class System:
         """Close a file."""
         os.close(fd)
 
-    def pwrite(self, fd: int, data: Any, offset: int) -> int:
-        """Write at an offset; return how many bytes were written, which may be fewer."""
-        return os.pwrite(fd, data, offset)
+    def pwritev(self, fd: int, pieces: Sequence[memoryview], offset: int) -> int:
+        """Write up to 1,024 pieces of bytes from an offset on; return how many bytes were written, maybe not all."""
+        if len(pieces) > 1 and hasattr(os, "pwritev"):
+            return os.pwritev(fd, pieces, offset)
+        return os.pwrite(fd, pieces[0], offset)
 
     def allocate(self, fd: int, nbytes: int) -> bool:
         """Reserve the blocks of a file of that size; False where the file system cannot, or gains nothing by it."""
