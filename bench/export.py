@@ -1,7 +1,8 @@
 """Many tensors to files: through the page cache, and until they are on the disk.
 
-What a candidate left is removed before the next one begins, off the clock. So no more than one set of files waits for
-the disk: past a share of memory the system would make writers wait for the bytes of others.
+What a candidate left is emptied before the next one begins, off the clock. So no more than one set of files waits for
+the disk: past a share of memory the system would make writers wait for the bytes of others. The empty files stay until
+the end, as ext4 looks for minutes whether a number of a removed file may be used again, at every file that is made.
 """
 
 from __future__ import annotations
@@ -30,21 +31,30 @@ Array = np.ndarray[Any, Any]
 
 
 class _Folder:
-    """A folder for files, emptied on request; it goes when this object dies."""
+    """A folder for files, a new one on request; all go when this object dies."""
 
     def __init__(self) -> None:
-        self._path = tempfile.mkdtemp(prefix="tensorferry-bench-")
+        self._root = tempfile.mkdtemp(prefix="tensorferry-bench-")
+        self._count = 0
+        os.mkdir(self._path)
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self._root, str(self._count))
 
     def __truediv__(self, name: str) -> str:
         return os.path.join(self._path, name)
 
     def empty(self) -> None:
-        """Remove everything in it."""
-        shutil.rmtree(self._path)
+        """Free the memory and the disk that its files take, and begin with an empty one."""
+        for folder, _, names in os.walk(self._path):
+            for name in names:
+                os.truncate(os.path.join(folder, name), 0)
+        self._count += 1
         os.mkdir(self._path)
 
     def __del__(self) -> None:
-        shutil.rmtree(self._path, ignore_errors=True)
+        shutil.rmtree(self._root, ignore_errors=True)
 
 
 def _state(rng: np.random.Generator, nbytes: int, count: int) -> Inputs:

@@ -67,7 +67,8 @@ struct Torch {
   Method detach;
   Method storage_offset;
   Property dtype;
-  PyObject* is_copy_on_write = nullptr;  // from the first snapshot on
+  PyObject* is_copy_on_write = nullptr;  // once it was asked for; None where torch has no such function
+  bool has_lazy_snapshots = false;
 };
 Torch torch;  // filled when torch is first seen; lives as long as the process
 
@@ -143,6 +144,13 @@ FastType classify(PyTypeObject* type) {
 
 bool truth(const PyRef& value) { return value.get() == Py_True; }
 
+PyRef copy_on_write_question() {
+  const PyRef module = PyRef::steal(PyImport_ImportModule("torch._C"));
+  PyRef function = module ? PyRef::steal(PyObject_GetAttrString(module.get(), "_is_cow_tensor")) : PyRef{};
+  PyErr_Clear();
+  return function ? function : PyRef::borrow(Py_None);
+}
+
 }  // namespace
 
 bool exchange_api_enabled() noexcept {
@@ -197,15 +205,13 @@ bool fits_storage(PyObject* tensor, PyObject* storage, const DLTensor& described
   return reach + PyLong_AsLongLong(offset.get()) * itemsize <= nbytes;
 }
 
-void note_lazy_snapshot() noexcept {
-  if (torch.is_copy_on_write != nullptr) return;
-  const PyRef module = PyRef::steal(PyImport_ImportModule("torch._C"));
-  if (module) torch.is_copy_on_write = PyObject_GetAttrString(module.get(), "_is_cow_tensor");
-  PyErr_Clear();
-}
+void note_lazy_snapshot() noexcept { torch.has_lazy_snapshots = true; }
 
-bool torch_may_copy_on_read(PyObject* tensor) {
-  if (torch.is_copy_on_write == nullptr) return false;
+bool torch_may_copy_on_read(PyObject* tensor) { return torch.has_lazy_snapshots && torch_is_copy_on_write(tensor); }
+
+bool torch_is_copy_on_write(PyObject* tensor) {
+  if (torch.is_copy_on_write == nullptr) torch.is_copy_on_write = copy_on_write_question().release();
+  if (torch.is_copy_on_write == Py_None) return false;
   const PyRef answer = PyRef::steal(interpreted([&] { return PyObject_CallOneArg(torch.is_copy_on_write, tensor); }));
   if (answer) return truth(answer);
   PyErr_Clear();  // sparse and wrapped tensors have no storage to ask about

@@ -36,8 +36,11 @@ PyRef torch_detach(PyObject* tensor);
 // Does the storage hold every element that shape and strides reach? Not after somebody shrank it.
 bool fits_storage(PyObject* tensor, PyObject* storage, const DLTensor& described, std::int64_t itemsize);
 
-// Copy-on-write storage exists only where copy="lazy" made it, so nothing is asked before the first time. Reading such
-// a tensor through the table would copy it: that is for Python to plan.
+// Does the tensor share its storage with a snapshot, so that reading it through the table would copy all of it? Also
+// true for tensors without a storage that could tell.
+bool torch_is_copy_on_write(PyObject* tensor);
+
+// The same, without asking before copy="lazy" made the first such storage: for calls that have no time to ask.
 void note_lazy_snapshot() noexcept;
 bool torch_may_copy_on_read(PyObject* tensor);
 

@@ -28,6 +28,8 @@ PyRef flat_bytes(const Source& source, std::int64_t nbytes) {
 }  // namespace
 
 py::object plain_bytes(const py::handle& x) {
+  const FastType* type = fast_type(Py_TYPE(x.ptr()));
+  if (type != nullptr && type->is_torch && torch_is_copy_on_write(x.ptr())) return py::none();
   const auto source = plain_source(x.ptr());
   if (!source || !lies_as_written(*source)) return py::none();
   const TensorRef& ref = source->ref;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ class FaultySystem(System):
 
     def __init__(self, fails_at: int = -1, code: int = 0, *, before: Callable[[str], None] | None = None) -> None:
         self.calls: list[str] = []
+        self.failed_in = ""  # the name of the thread
+        self._lock = threading.Lock()
         self._fails_at = fails_at
         self._code = code
         self._before = before
@@ -44,10 +47,13 @@ class FaultySystem(System):
             return real
 
         def counted(*arguments: Any) -> Any:
-            self.calls.append(name)
+            with self._lock:
+                number = len(self.calls)
+                self.calls.append(name)
             if self._before is not None:
                 self._before(name)
-            if len(self.calls) - 1 == self._fails_at:
+            if number == self._fails_at:
+                self.failed_in = threading.current_thread().name
                 raise OSError(self._code, os.strerror(self._code))
             return real(*arguments)
 

@@ -14,6 +14,9 @@ import pytest
 import tensorferry as ferry
 from helpers.faulty_system import names_of, temporary_files
 from helpers.saved_trees import FORMATS
+from tensorferry._io.atomic import remove_stale
+from tensorferry._io.save import save
+from tensorferry._io.system import REAL, System
 
 PROGRAM = """
 import sys, time
@@ -71,3 +74,37 @@ def test_a_fork_while_saving_does_not_hold_the_name(tmp_path: Path) -> None:
 
     ferry.save(forking(), tmp_path / "x.npz")
     assert names_of(tmp_path) == ["x.npz"]
+
+
+@pytest.mark.parametrize("end", ["x.npz", "x/"], ids=["file", "folder"])
+def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(tmp_path: Path, end: str) -> None:
+    class Late(System):
+        taken: list[str] | None = None
+
+        def lock(self, fd: int) -> bool | None:
+            if self.taken is None:
+                self.taken = remove_stale(REAL, f"{tmp_path}/{end}".rstrip("/"))
+            return super().lock(fd)
+
+    system = Late()
+    save({"x": np.ones(3)}, f"{tmp_path}/{end}", system=system)
+    assert len(system.taken or ()) == 1
+    assert names_of(tmp_path) == [end.rstrip("/")]
+    assert ferry.load(f"{tmp_path}/{end}")["x"].sum() == 3
+
+
+def test_nobody_can_take_up_a_file_while_it_is_removed(tmp_path: Path) -> None:
+    stale = tmp_path / ".x.npz-12-0123456789ab.ferry-tmp"
+    stale.write_text("left behind")
+    locked = []
+
+    class Watched(System):
+        def unlink(self, path: str) -> None:
+            fd = os.open(path, os.O_RDONLY)
+            locked.append(REAL.lock(fd))
+            os.close(fd)
+            super().unlink(path)
+
+    assert remove_stale(Watched(), f"{tmp_path}/x.npz") == [str(stale)]
+    assert locked == [False]
+    assert names_of(tmp_path) == []

@@ -175,3 +175,21 @@ def test_an_array_that_a_crash_left_half_written_is_not_seen(tmp_path: Path) -> 
     with ferry.Writer(path, mode="append") as writer:
         writer.put("whole", np.ones(5))
     assert ferry.load(path)["whole"].tolist() == [1] * 5
+
+
+def test_half_files_of_a_crash_are_removed_and_do_not_make_the_group_foreign(tmp_path: Path) -> None:
+    with ferry.Writer(tmp_path / "x.zarr") as writer:
+        writer.append(np.ones((3, 2)))
+    half = [f"zarr.{'1c' * 16}.partial", f"rows/c/0/0.{'2d' * 16}.partial"]  # as zarr names them
+    for name in half:
+        (tmp_path / "x.zarr" / name).write_bytes(b"half")
+    with ferry.Writer(tmp_path / "x.zarr", mode="append") as writer:
+        writer.append(np.zeros((1, 2)))
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith("partial")]
+    assert ferry.load(tmp_path / "x.zarr")["rows"].sum(1).tolist() == [2, 2, 2, 0]
+    (tmp_path / "x.zarr" / half[0]).write_bytes(b"half")
+    ferry.save({"a": torch.ones(2)}, tmp_path / "x.zarr", overwrite=True)
+    assert list(ferry.load(tmp_path / "x.zarr")) == ["a"]
+    (tmp_path / "x.zarr" / "notes.partial").write_bytes(b"of somebody")
+    with pytest.raises(ferry.ExportError, match="was not made by tensorferry"):
+        ferry.save({"b": torch.ones(2)}, tmp_path / "x.zarr", overwrite=True)

@@ -14,7 +14,7 @@ from tensorferry._io.failures import export_error, named_unsafely, refused
 from tensorferry._io.options import SaveOptions
 from tensorferry._io.system import System
 
-__all__ = ["NewFile", "absolute", "is_temporary", "remove_stale", "sync_folder", "temporary_name"]
+__all__ = ["NewFile", "absolute", "holds", "is_temporary", "remove_stale", "sync_folder", "temporary_name"]
 
 _SUFFIX = ".ferry-tmp"
 _SHORTENED = 48  # characters of the final name, so that the temporary one is never too long
@@ -69,20 +69,28 @@ def remove_stale(system: System, target: str) -> list[str]:
             if is_temporary(name, base):
                 path = os.path.join(folder, name)
                 with contextlib.suppress(OSError):
-                    if _is_abandoned(system, path):
-                        remove_tree(system, path)
+                    if _remove_abandoned(system, path):
                         removed.append(path)
     return removed
 
 
-def _is_abandoned(system: System, path: str) -> bool:
+def _remove_abandoned(system: System, path: str) -> bool:
+    """Remove what nobody holds a lock on, under a lock: else somebody might take it up in between."""
     if os.path.islink(path):
         return False
     fd = system.open_folder(path) if os.path.isdir(path) else os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        return system.lock(fd) is True
+        if system.lock(fd) is not True:
+            return False
+        remove_tree(system, path)
+        return True
     finally:
         system.close(fd)
+
+
+def holds(system: System, fd: int) -> bool:
+    """Lock what was just made; False when another process took it for abandoned in between, and removed it."""
+    return system.lock(fd) is not False and os.fstat(fd).st_nlink > 0
 
 
 def require_free(target: str, options: SaveOptions) -> None:
@@ -198,7 +206,7 @@ class NewFile:
             self.path = os.path.join(self._folder, temporary_name(base))
             self.fd = self._system.open_new(self.path)
             self._there = True
-            if self._system.lock(self.fd) is not False and os.fstat(self.fd).st_nlink > 0:
+            if holds(self._system, self.fd):
                 return
             self._close()
 

@@ -13,7 +13,7 @@ __all__ = ["Batch"]
 _Array = np.ndarray[Any, Any]
 
 _MOST_PIECES = 512  # of the 1,024 that one call of the system takes
-_FULL_NBYTES = 8 << 20
+_FULL_NBYTES = 1 << 20
 
 
 class Batch:
@@ -48,12 +48,17 @@ class Batch:
         """Does any of it lie in memory of others?"""
         return self._first_lent is not None
 
-    def lend(self, *pieces: _Array) -> None:
+    @property
+    def lent_nbytes(self) -> int:
+        """Bytes of the pieces that :meth:`pop_lent` would return."""
+        return sum(piece.size for piece in self.pieces[self._first_lent :]) if self._first_lent is not None else 0
+
+    def lend(self, piece: _Array) -> None:
         """Add bytes that stay as they are until they are written."""
-        if self._first_lent is None and pieces:
+        if self._first_lent is None:
             self._first_lent = len(self.pieces)
-        self.pieces += pieces
-        self.nbytes += sum(piece.size for piece in pieces)
+        self.pieces.append(piece)
+        self.nbytes += piece.size
         self._copied_from = -1
 
     def pop_lent(self) -> list[_Array]:
@@ -63,7 +68,8 @@ class Batch:
         taken = self.pieces[self._first_lent :]
         del self.pieces[self._first_lent :]
         self.nbytes -= sum(piece.size for piece in taken)
-        self._first_lent, self._copied_from = None, -1
+        self._first_lent = None
+        self._copied_from = 0 if self.pieces else -1  # what is left was copied first
         return taken
 
     def copy(self, data: _Array) -> int:
@@ -74,7 +80,7 @@ class Batch:
         self.block.memory[begin : begin + count] = data[:count]
         self._filled += count
         self.nbytes += count
-        if self._copied_from < 0:
+        if self._copied_from < 0 or self._copied_from + self.pieces[-1].size != begin:
             self._copied_from = begin
             self.pieces.append(self.block.memory[begin : self._filled])
         else:

@@ -7,13 +7,14 @@ import json
 import os
 import stat
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
-
 
 from tensorferry._errors import ExportError
 from tensorferry._io.atomic import is_temporary
 from tensorferry._io.entries import Entry
 from tensorferry._io.failures import refused, unreadable
+from tensorferry._io.file_workers import FileWorkers
 from tensorferry._io.format import Contents, Session, Stored, Target
 from tensorferry._io.medium import Medium
 from tensorferry._io.names import FileNames
@@ -142,8 +143,10 @@ def put_file(
 
 def index_text(tensors: Mapping[str, Any], aliases: Mapping[str, Any], metadata: Mapping[str, str] | None) -> bytes:
     """Return the index of a folder."""
-    index = {"format": _MARK, "version": 1, "tensors": tensors, "aliases": aliases}
-    return json.dumps({**index, "metadata": dict(metadata or {})}, indent=1).encode()
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(facts)}" for name, facts in tensors.items())
+    start = json.dumps({"format": _MARK, "version": 1})[:-1]
+    end = json.dumps({"aliases": aliases, "metadata": dict(metadata or {})}, indent=1)[1:]
+    return f'{start},\n "tensors": {{\n{rows}\n }},{end}'.encode()
 
 
 class _FolderSession:
@@ -157,12 +160,21 @@ class _FolderSession:
         self._names = FileNames()
         self._tensors: dict[str, dict[str, Any]] = {}
         self._unflushed = Unflushed(target.options.system)
+        self._workers = FileWorkers(target)
         self._folder = NewFolder(target.path, target.options, folder_is_ours)
 
     def put(self, entry: Entry) -> None:
         """See :class:`Session`."""
         file_name = self._names.add(entry.name)
-        facts, medium = put_file(self._target, self._folder.path, file_name, entry, self._unflushed)
+        self._tensors[entry.name] = {}  # its place among the others
+        put = partial(put_file, folder=self._folder.path, file_name=file_name, entry=entry)
+        if self._workers.takes([entry]):
+            self._workers.run(put, partial(self._note, entry))
+        else:
+            self._note(entry, put(self._target, unflushed=self._unflushed))
+
+    def _note(self, entry: Entry, put: tuple[dict[str, Any], Medium]) -> None:
+        facts, medium = put
         if entry.tensor.nbytes or not self.reason:
             self.is_direct, self.reason = medium.is_direct, medium.reason
         self._tensors[entry.name] = facts
@@ -170,6 +182,7 @@ class _FolderSession:
     def finish(self) -> list[str]:
         """See :class:`Session`."""
         options = self._target.options
+        self._workers.finish()
         self._unflushed.flush()
         text = index_text(self._tensors, self._aliases, options.metadata)
         fd = options.system.open_new(os.path.join(self._folder.path, INDEX))
@@ -184,6 +197,7 @@ class _FolderSession:
 
     def abort(self) -> None:
         """See :class:`Session`."""
+        self._workers.close()
         self._unflushed.close()
         self._folder.abort()
 

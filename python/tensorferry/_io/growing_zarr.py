@@ -26,6 +26,7 @@ from tensorferry._io.zarr_format import (
     new_array,
     open_group,
     put_array,
+    remove_partial,
     sync_tree,
     zarr_is_ours,
 )
@@ -73,6 +74,7 @@ class GrowingZarr(GrowingTree):
         if contents.is_single:
             raise refused(path, "it is an array without a group", "append to it with zarr")
         self._lock()
+        remove_partial(self._target.options, path)
         self._group = open_group(path, "r+")
         facts = dict(self._group.attrs.get(TAG, {}))
         facts["metadata"] = {**facts.get("metadata", {}), **(self._target.options.metadata or {})}

@@ -11,6 +11,7 @@ from tensorferry._io.failures import refused
 __all__ = ["FileNames", "as_export_error", "escaped", "require_safetensors_name", "require_zip_name", "unescaped"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.,=+@()\[\]{} -]")
+_ALL_PLAIN = re.compile(rf"(?:{_PLAIN.pattern})*")
 _LONGEST = 180  # bytes before ".npy": within the 255 of usual file systems, and within what encrypting ones leave
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)  # devices, on Windows
 
@@ -24,7 +25,9 @@ def escaped(name: str) -> str:
 
     Unlike a name of :class:`FileNames` it is reversible for every name, and may be too long.
     """
-    text = "".join(character if _PLAIN.match(character) else _code(character) for character in name)
+    text = name
+    if not _ALL_PLAIN.fullmatch(name):
+        text = "".join(character if _PLAIN.match(character) else _code(character) for character in name)
     if text[:1] in (".", " ", "") or _RESERVED.match(text):
         text = _code(text[0]) + text[1:] if text else "%"
     if text[-1] in ". ":

@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from tensorferry._io.atomic import remove_stale, remove_tree, sync_folder, temporary_name
+from tensorferry._io.atomic import holds, remove_stale, remove_tree, sync_folder, temporary_name
 from tensorferry._io.failures import export_error, named_unsafely, refused
 from tensorferry._io.options import SaveOptions
 
@@ -42,15 +42,27 @@ class NewFolder:
         self._there = False
         self._require_free()
         remove_stale(self._system, target)
-        self.path = os.path.join(self._parent, temporary_name(self._base))
+        self.path = ""
         try:
-            self._system.make_folder(self.path)
-            self._there = True
-            self._lock_fd = self._system.open_folder(self.path)
-            self._system.lock(self._lock_fd)
+            self._make()
         except BaseException:
             self.abort()
             raise
+
+    def _make(self) -> None:
+        """Make and lock the folder; again when another process took it for abandoned in between."""
+        while True:
+            self.path = os.path.join(self._parent, temporary_name(self._base))
+            self._system.make_folder(self.path)
+            self._there = True
+            try:
+                self._lock_fd = self._system.open_folder(self.path)
+                if holds(self._system, self._lock_fd):
+                    return
+            except FileNotFoundError:
+                pass
+            self._there = False
+            self._unlock()
 
     def _require_free(self) -> None:
         if not os.path.lexists(self.target):
@@ -103,6 +115,9 @@ class NewFolder:
             with contextlib.suppress(OSError):
                 remove_tree(self._system, self.path)
             self._there = False
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock_fd >= 0:
             with contextlib.suppress(OSError):
                 self._system.close(self._lock_fd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -27,6 +28,7 @@ _PARSES = 100
 _LARGEST_TRAILER_NBYTES = 100 << 20
 
 
+@functools.lru_cache(maxsize=64)
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """Return magic and header of a .npy file in C order; its length is a multiple of 64."""
     facts = {"descr": np.lib.format.dtype_to_descr(to_npy(dtype)), "fortran_order": False, "shape": shape}

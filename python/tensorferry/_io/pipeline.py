@@ -58,7 +58,7 @@ class Pipeline:
         How many bytes of tensors and headers were handed to files so far.
     """
 
-    def __init__(self, options: SaveOptions, total_nbytes: int | None = None) -> None:
+    def __init__(self, options: SaveOptions, total_nbytes: int | None = None, *, has_thread: bool = True) -> None:
         self._progress = options.progress
         self._total_nbytes = total_nbytes
         self.written_nbytes = 0
@@ -67,6 +67,7 @@ class Pipeline:
         self.most_blocks = options.max_staging_nbytes // self.block_nbytes
         self.blocks_made = 0
         self._pinned = False
+        self._has_thread = has_thread
         self._free: queue.SimpleQueue[Block] = queue.SimpleQueue()
         self._jobs: queue.Queue[_Job | None] = queue.Queue(_WAITING_WRITES)
         self._thread: threading.Thread | None = None
@@ -111,7 +112,7 @@ class Pipeline:
             That this or an earlier write met.
         """
         self._raise_error()
-        if overlap and nbytes >= _WORTH_A_THREAD_NBYTES:
+        if overlap and self._has_thread and nbytes >= _WORTH_A_THREAD_NBYTES:
             self._start()
             self._jobs.put(_Job(write, block))
             return
@@ -183,8 +184,8 @@ class Pipeline:
         return memory[start : start + self.block_nbytes]
 
 
-def write_fully(options: SaveOptions, fd: int, pieces: Sequence[_Array | bytes], offset: int) -> None:
-    """Write all bytes of `pieces`, one after the other, however many calls that takes.
+def write_fully(options: SaveOptions, fd: int, pieces: Sequence[Any], offset: int) -> None:
+    """Write all bytes of `pieces`, flat arrays or ``bytes``, one after the other, however many calls that takes.
 
     Raises
     ------

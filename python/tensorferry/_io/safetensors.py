@@ -6,13 +6,14 @@ import contextlib
 import json
 import os
 import secrets
+from functools import partial
 from typing import Any
-
 
 from tensorferry._errors import ExportError
 from tensorferry._io.atomic import NewFile, require_free, sync_folder
 from tensorferry._io.entries import Entry
 from tensorferry._io.failures import refused, unreadable
+from tensorferry._io.file_workers import FileWorkers
 from tensorferry._io.format import Contents, Session, Stored, Target
 from tensorferry._io.pipeline import write_fully
 from tensorferry._io.safetensors_file import SafetensorsFile, in_order_of_file
@@ -89,8 +90,12 @@ class _SafetensorsSession:
         self._groups = None if target.known is None else self._grouped(target.known)
         self.order = None if self._groups is None else [entry for group in self._groups for entry in group]
         self._aliases = {e.name: e.alias_of for e in target.known or () if e.alias_of is not None}
-        self._files: list[SafetensorsFile] = []
-        self._left = 0
+        self._begun: list[SafetensorsFile] = []
+        self._files: list[SafetensorsFile] = []  # in the order of the shards
+        self._left = self._groups_begun = 0
+        self._workers = FileWorkers(target)
+        several = self._groups is not None and len(self._groups) > 1
+        self._side_by_side = several and all(map(self._workers.takes, self._groups or ()))
         self._is_whole = False
 
     def _grouped(self, known: list[Entry]) -> list[list[Entry]]:
@@ -108,6 +113,9 @@ class _SafetensorsSession:
 
     def put(self, entry: Entry) -> None:
         """See :class:`Session`."""
+        if self._side_by_side:
+            self._put_side_by_side()
+            return
         if self._groups is not None:
             if self._left == 0:
                 self._begin_file(self._groups[len(self._files)])
@@ -120,19 +128,43 @@ class _SafetensorsSession:
         file = self._files[-1]
         return self._limit is not None and bool(file.rows) and file.nbytes + entry.tensor.nbytes > self._limit
 
+    def _put_side_by_side(self) -> None:
+        """Begin a whole shard with its first tensor."""
+        assert self._groups is not None
+        if self._left == 0:
+            group = self._groups[self._groups_begun]
+            self._groups_begun += 1
+            self._left = len(group)
+            self._workers.run(partial(self._whole_file, group), self._files.append)
+        self._left -= 1
+
+    def _whole_file(self, group: list[Entry], target: Target) -> SafetensorsFile:
+        file = self._new_file(group, target)
+        for entry in group:
+            file.put(entry)
+        file.finish()
+        return file
+
     def _begin_file(self, known: list[Entry] | None) -> None:
         if self._files:
             self._files[-1].finish()
+        self._files.append(self._new_file(known, self._target))
+        self._left = len(known or ())
+
+    def _new_file(self, known: list[Entry] | None, target: Target) -> SafetensorsFile:
         here = {entry.name for entry in known or ()}
         aliases = {alias: kept for alias, kept in self._aliases.items() if kept in here}
-        self._files.append(SafetensorsFile(self._target, known, aliases))
-        self._left = len(known or ())
+        file = SafetensorsFile(target, known, aliases)
+        self._begun.append(file)
+        return file
 
     def finish(self) -> list[str]:
         """See :class:`Session`."""
+        self._workers.finish()
         if not self._files:
             self._begin_file([] if self._groups is not None else None)
-        self._files[-1].finish()
+        if not self._side_by_side:
+            self._files[-1].finish()
         self.is_direct, self.reason = self._files[-1].is_direct, self._files[-1].reason
         if len(self._files) == 1:
             old = self._paths_of_old_shards()
@@ -197,7 +229,8 @@ class _SafetensorsSession:
 
     def abort(self) -> None:
         """See :class:`Session`."""
-        for file in self._files:
+        self._workers.close()
+        for file in self._begun:
             file.abort()
         if len(self._files) > 1 and not self._is_whole:
             self._remove([file.file.target for file in self._files if file.file.is_committed])

@@ -80,6 +80,7 @@ def _written(entries: Entries, chosen: Format, target: Target) -> tuple[Session,
 
 def nbytes_at(path: str) -> int:
     """Return the bytes of a file, or of all files in a folder."""
-    if os.path.isdir(path):
-        return sum(nbytes_at(os.path.join(path, name)) for name in os.listdir(path))
-    return os.path.getsize(path)
+    if not os.path.isdir(path):
+        return os.path.getsize(path)
+    with os.scandir(path) as found:
+        return sum(nbytes_at(item.path) if item.is_dir() else item.stat().st_size for item in found)

@@ -91,14 +91,13 @@ class Sink:
 
     def settle(self) -> None:
         """Let no memory of the caller be needed any more: wait for its writes, copy what waits to be written."""
-        lent = self._batch.pop_lent()
-        if sum(piece.size for piece in lent) < _SMALL_NBYTES:
-            for piece in lent:
-                self.position -= piece.size
-                self._copy(piece)
-        else:
-            self._batch.lend(*lent)
+        if self._batch.lent_nbytes >= _SMALL_NBYTES:
             self._flush()
+        else:
+            lent = self._batch.pop_lent()
+            self.position -= sum(piece.size for piece in lent)
+            for piece in lent:
+                self._copy(piece)
         if self._borrows:
             self._pipeline.drain()
             self._borrows = False
@@ -193,8 +192,8 @@ class Sink:
         batch, self._batch = self._batch, Batch()
         if batch.pieces:
             self._borrows |= batch.is_lent
-            prepared = batch.block is not None or self._options.checksum is not None or len(batch.pieces) >= _MANY_PIECES
-            self._write(batch.pieces, batch.block, batch.nbytes, overlap=prepared)
+            takes_long = self._options.checksum is not None or len(batch.pieces) >= _MANY_PIECES
+            self._write(batch.pieces, batch.block, batch.nbytes, overlap=takes_long or batch.block is not None)
 
     def _write(self, pieces: list[_Array], block: Block | None, nbytes: int, *, overlap: bool) -> None:
         """Write what ends at the present position; `overlap` when the next bytes take the caller time to prepare."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-
 from tensorferry._io.atomic import NewFile, sync_folder
 from tensorferry._io.options import SaveOptions
 from tensorferry._io.pipeline import write_fully

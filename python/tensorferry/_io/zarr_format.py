@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
     "new_array",
     "open_group",
     "put_array",
+    "remove_partial",
     "sync_tree",
     "zarr_is_ours",
 ]
@@ -41,6 +43,7 @@ TAG = "tensorferry"  # our key among the attributes
 CHUNK_NBYTES = 4 << 20
 _INDEX = "zarr.json"
 _KINDS = "biufc"
+_PARTIAL = re.compile(r"\.[0-9a-f]{32}\.partial$")  # names that zarr gives to files that are not whole
 
 
 class _Zarr:
@@ -121,9 +124,16 @@ def zarr_is_ours(path: str) -> bool:
     try:
         group = _library(path).open_group(path, mode="r")
         known = {_INDEX, *(key for key, _ in group.members())}
-        return TAG in group.attrs and set(os.listdir(path)) <= known
+        return TAG in group.attrs and all(name in known or _PARTIAL.search(name) for name in os.listdir(path))
     except (OSError, ValueError, KeyError):
         return False
+
+
+def remove_partial(options: SaveOptions, path: str) -> None:
+    """Remove what a process that died in the middle left of single files: zarr renames them when they are whole."""
+    for folder, _, files in os.walk(path):
+        for file in filter(_PARTIAL.search, files):
+            options.system.unlink(os.path.join(folder, file))
 
 
 def open_group(path: str, mode: str) -> Any:
