@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorferry.bench import Candidate, Case, Inputs, at_least, best, naive, ours
+from tensorferry.bench import Candidate, Case, Inputs, Point, at_least, best, naive, ours
 from tensorferry.bench.cases._inputs import named, random_tensor
 from tensorferry.bench.cases._points import MIB
 
@@ -112,15 +112,15 @@ def _np_save(durable: bool) -> Callable[[Inputs], object]:
     return save
 
 
-def _plain(durable: bool) -> Callable[[Inputs], object]:
+def _plain(durable: bool, *, reserved: bool = False) -> Callable[[Inputs], object]:
     def write(inputs: Inputs) -> str:
         path: str = inputs["folder"] / "plain"
         file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
+            if reserved:
+                os.posix_fallocate(file, 0, sum(array.nbytes for array in inputs["arrays"]))
             for array in inputs["arrays"]:
-                view = memoryview(array).cast("B")
-                while len(view):
-                    view = view[os.write(file, view) :]
+                _write(file, array)
             if durable:
                 os.fsync(file)
         finally:
@@ -128,6 +128,29 @@ def _plain(durable: bool) -> Callable[[Inputs], object]:
         return path
 
     return write
+
+
+def _plain_files(durable: bool) -> Callable[[Inputs], object]:
+    def write(inputs: Inputs) -> str:
+        path: str = inputs["folder"] / "plain"
+        os.mkdir(path)
+        for name, array in zip(inputs["state"], inputs["arrays"], strict=True):
+            file = os.open(f"{path}/{name}", os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                _write(file, array)
+                if durable:
+                    os.fsync(file)
+            finally:
+                os.close(file)
+        return path
+
+    return write
+
+
+def _write(file: int, array: Array) -> None:
+    view = array.data.cast("B")
+    while len(view):
+        view = view[os.write(file, view) :]
 
 
 def _flush(path: str, durable: bool) -> None:
@@ -142,7 +165,8 @@ def _flush(path: str, durable: bool) -> None:
 def _check(path: str, state: dict[str, torch.Tensor]) -> int:
     """Read a result with the library whose format it is, and compare every value."""
     if path.endswith("plain"):
-        written = np.fromfile(path, np.uint8)
+        files = [f"{path}/{name}" for name in state] if os.path.isdir(path) else [path]
+        written = np.concatenate([np.fromfile(file, np.uint8) for file in files])
         assert np.array_equal(written, np.concatenate([t.numpy().reshape(-1).view(np.uint8) for t in state.values()]))
         return written.size
     found = _read(path, state)
@@ -168,14 +192,21 @@ def _read(path: str, state: State) -> dict[str, Array]:
 
 _POINTS = ({"nbytes": 2 * GIB, "count": 512}, {"nbytes": 256 * MIB, "count": 4096})
 _PLAIN = "os.write, one file"
+_PLAIN_FILES = "os.write, a file each"
 _TORCH = "torch.save(state, path)"
 _SAFETENSORS = "safetensors.torch.save_file(state, path)"
+
+
+def _is_large(point: Point) -> bool:
+    return int(point["nbytes"]) >= GIB
 
 
 def _peers(durable: bool) -> tuple[Candidate, ...]:
     end = ", fsync" if durable else ""
     return (
         best(_PLAIN + end, _plain(durable)),
+        best(f"os.write, one file with its space reserved{end}", _plain(durable, reserved=True)),
+        best(_PLAIN_FILES + end, _plain_files(durable)),
         naive(_TORCH + end, _torch_save(durable)),
         best(f"{_TORCH} without CRC32{end}", _torch_save(durable, checksums=False)),
         best(_SAFETENSORS + end, _save_file(durable), needs=("safetensors",)),
@@ -186,7 +217,8 @@ def _peers(durable: bool) -> tuple[Candidate, ...]:
 def _case(name: str, title: str, file: str, durable: bool) -> Case:
     end = ", fsync" if durable else ""
     arguments = ", durable=True" if durable else ""
-    against_libraries = (at_least(3, _TORCH), at_least(2, _SAFETENSORS))
+    libraries = (at_least(3, _TORCH, _is_large), at_least(2, _SAFETENSORS, _is_large))
+    small = _PLAIN_FILES if file.endswith("/") else _PLAIN
     return Case(
         name=f"export.{name}{'_durable' if durable else ''}",
         title=f"{title}, {'until they are on the disk' if durable else 'through the page cache'}",
@@ -195,7 +227,10 @@ def _case(name: str, title: str, file: str, durable: bool) -> Case:
         expected=lambda inputs: inputs["state"],
         check=_check,
         before=lambda inputs: inputs["folder"].empty(),
-        goals=(at_least(0.9, _PLAIN + end), *(() if durable else against_libraries)),
+        goals=(
+            at_least(0.9, _PLAIN + end, _is_large),
+            *(() if durable else (*libraries, at_least(0.9, small, lambda point: not _is_large(point)))),
+        ),
         points=_POINTS[: 1 if durable else 2],
         quick=({"nbytes": 4 * MIB, "count": 16},),
     )
