@@ -47,11 +47,11 @@ constexpr int side() noexcept {
   return (sizeof(T) <= 2 ? 16 : vector_nbytes) / static_cast<int>(sizeof(T));
 }
 
-// Where element `at` comes from when the first, or second, halves of two vectors' lanes are interleaved item by item.
-template <class T, bool second>
+// Where element `at` comes from when the first, or second, halves of two vectors' lanes of n items are interleaved item
+// by item.
+template <class T, int n, bool second>
 constexpr int interleaved(int at) noexcept {
   constexpr int group = Register<T>::elements_per_item;
-  constexpr int n = side<T>();
   constexpr int all = vector_nbytes / static_cast<int>(sizeof(T));
   const int item = at / group;
   const int lane = item / n * n;
@@ -59,9 +59,9 @@ constexpr int interleaved(int at) noexcept {
   return ((within % 2) * all + lane + within / 2 + (second ? n / 2 : 0)) * group + at % group;
 }
 
-template <class T, bool second, int... i>
+template <class T, int n, bool second, int... i>
 inline Vector<T> interleave(Vector<T> a, Vector<T> b, std::integer_sequence<int, i...>) noexcept {
-  return __builtin_shufflevector(a, b, interleaved<T, second>(i)...);
+  return __builtin_shufflevector(a, b, interleaved<T, n, second>(i)...);
 }
 
 // How a block is transposed.
@@ -71,26 +71,31 @@ enum class Reach : std::uint8_t {
   stream,  // and the destination, of whole aligned lines, is written past them
 };
 
-// Interleaving rows i and i + n/2 for all i, log2(n) times, transposes each lane.
-template <class T, Reach reach>
-inline void transpose_lanes(std::byte* to, std::int64_t to_stride, const std::byte* from,
-                            std::int64_t from_stride) noexcept {
-  constexpr int n = side<T>();
+// Interleaving rows i and i + n/2 for all i, log2(n) times, transposes each lane of n items.
+template <class T, int n>
+inline void interleave_rows(Vector<T> (&rows)[std::size_t{n}]) noexcept {
   constexpr auto positions =
       std::make_integer_sequence<int, vector_nbytes / static_cast<int>(sizeof(typename Register<T>::Element))>{};
-  Vector<T> rows[std::size_t{n}];
   Vector<T> next[std::size_t{n}];
-  for (int i = 0; i < n; ++i) rows[i] = load<Vector<T>>(from + i * from_stride);
 #pragma GCC unroll 8
   for (int stage = 1; stage < n; stage *= 2) {
 #pragma GCC unroll 16
     for (int i = 0; i < n / 2; ++i) {
-      next[2 * i] = interleave<T, false>(rows[i], rows[i + n / 2], positions);
-      next[2 * i + 1] = interleave<T, true>(rows[i], rows[i + n / 2], positions);
+      next[2 * i] = interleave<T, n, false>(rows[i], rows[i + n / 2], positions);
+      next[2 * i + 1] = interleave<T, n, true>(rows[i], rows[i + n / 2], positions);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < n; ++i) rows[i] = next[i];
   }
+}
+
+// As many rows as a register holds, of n columns.
+template <class T, int n, Reach reach>
+inline void transpose_lanes(std::byte* to, std::int64_t to_stride, const std::byte* from,
+                            std::int64_t from_stride) noexcept {
+  Vector<T> rows[std::size_t{n}];
+  for (int i = 0; i < n; ++i) rows[i] = load<Vector<T>>(from + i * from_stride);
+  interleave_rows<T, n>(rows);
   constexpr int lane_nbytes = n * static_cast<int>(sizeof(T));
   for (int i = 0; i < n; ++i) {
     if constexpr (reach == Reach::stream && lane_nbytes == vector_nbytes) {
@@ -102,6 +107,45 @@ inline void transpose_lanes(std::byte* to, std::int64_t to_stride, const std::by
                   lane_nbytes);
     }
   }
+}
+
+constexpr int piece_nbytes = 16;
+constexpr int pieces = vector_nbytes / piece_nbytes;
+
+// Items of a piece: what is left where a register reaches too far is transposed by so many rows, or columns.
+template <class T>
+constexpr int piece_items = piece_nbytes / static_cast<int>(sizeof(T));
+
+template <class T, int count>
+using Pieces [[gnu::vector_size(count * piece_nbytes)]] = typename Register<T>::Element;
+
+template <class T, int count, int... i>
+inline Pieces<T, 2 * count> join(Pieces<T, count> a, Pieces<T, count> b, std::integer_sequence<int, i...>) noexcept {
+  return __builtin_shufflevector(a, b, i...);
+}
+
+// Pieces that lie `step` apart, as one register. Put together in memory, they would come back late.
+template <class T, int count>
+inline Pieces<T, count> load_pieces(const std::byte* from, std::int64_t step) noexcept {
+  if constexpr (count == 1) {
+    return load<Pieces<T, 1>>(from);
+  } else {
+    constexpr auto elements = count * piece_nbytes / static_cast<int>(sizeof(typename Register<T>::Element));
+    return join<T, count / 2>(load_pieces<T, count / 2>(from, step),
+                              load_pieces<T, count / 2>(from + count / 2 * step, step),
+                              std::make_integer_sequence<int, elements>{});
+  }
+}
+
+// As many rows as a piece holds: each lane transposes columns of its own, so that whole registers are written.
+template <class T>
+inline void transpose_few_rows(std::byte* to, std::int64_t to_stride, const std::byte* from,
+                               std::int64_t from_stride) noexcept {
+  constexpr int n = piece_items<T>;
+  Vector<T> rows[std::size_t{n}];
+  for (int i = 0; i < n; ++i) rows[i] = load_pieces<T, pieces>(from + i * from_stride, n * from_stride);
+  interleave_rows<T, n>(rows);
+  for (int i = 0; i < n; ++i) store(to + i * to_stride, rows[i]);
 }
 
 constexpr std::int64_t line_nbytes = 64;
@@ -157,6 +201,44 @@ bool transpose_few(std::byte* to, std::int64_t to_stride, const std::byte* from,
   return true;
 }
 
+// Calls `body` with where each group of items from `first` on begins; the last one takes up some of those before it.
+// False where there are too few for one.
+template <class Body>
+inline bool for_each_group(std::int64_t first, std::int64_t count, std::int64_t at_once, Body&& body) noexcept {
+  if (count < at_once) return first == count;
+  for (std::int64_t i = first; i < count; i += at_once) body(std::min(i, count - at_once));
+  return true;
+}
+
+// All columns of the rows from `first` on, which are fewer than a register takes.
+template <class T>
+void transpose_last_rows(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
+                         std::int64_t first, std::int64_t rows, std::int64_t columns) noexcept {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(T));
+  const bool done = for_each_group(0, columns, vector_nbytes / size, [&](std::int64_t c) {
+    for_each_group(first, rows, piece_items<T>, [&](std::int64_t r) {
+      transpose_few_rows<T>(to + r * to_stride + c * size, to_stride, from + c * from_stride + r * size, from_stride);
+    });
+  });
+  if (done && rows >= piece_items<T>) return;
+  transpose_items<T>(to + first * to_stride, to_stride, from + first * size, from_stride, rows - first, columns);
+}
+
+// The columns from `first` on, which are fewer than a register takes, of whole registers of rows.
+template <class T>
+void transpose_last_columns(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
+                            std::int64_t first, std::int64_t rows, std::int64_t columns) noexcept {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(T));
+  const bool done = for_each_group(first, columns, piece_items<T>, [&](std::int64_t c) {
+    for (std::int64_t r = 0; r < rows; r += vector_nbytes / size) {
+      transpose_lanes<T, piece_items<T>, Reach::near>(to + r * to_stride + c * size, to_stride,
+                                                      from + c * from_stride + r * size, from_stride);
+    }
+  });
+  if (done) return;
+  transpose_items<T>(to + first * size, to_stride, from + first * from_stride, from_stride, rows, columns - first);
+}
+
 template <class T, Reach reach>
 void transpose(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
                std::int64_t rows, std::int64_t columns) noexcept {
@@ -183,14 +265,19 @@ void transpose(std::byte* to, std::int64_t to_stride, const std::byte* from, std
           if constexpr (reach != Reach::near) {
             if (part + ahead < columns) fetch(source + ahead * from_stride, from_stride, along);
           }
-          transpose_lanes<T, reach>(to + r * to_stride + part * size, to_stride, source, from_stride);
+          transpose_lanes<T, along, reach>(to + r * to_stride + part * size, to_stride, source, from_stride);
         }
       }
     }
-    transpose_items<T>(to + whole_columns * size, to_stride, from + whole_columns * from_stride, from_stride, rows,
-                       columns - whole_columns);
-    transpose_items<T>(to + whole_rows * to_stride, to_stride, from + whole_rows * size, from_stride, rows - whole_rows,
-                       whole_columns);
+    if constexpr (piece_items<T> > 1) {
+      transpose_last_columns<T>(to, to_stride, from, from_stride, whole_columns, whole_rows, columns);
+      transpose_last_rows<T>(to, to_stride, from, from_stride, whole_rows, rows, columns);
+    } else {
+      transpose_items<T>(to + whole_columns * size, to_stride, from + whole_columns * from_stride, from_stride,
+                         whole_rows, columns - whole_columns);
+      transpose_items<T>(to + whole_rows * to_stride, to_stride, from + whole_rows * size, from_stride,
+                         rows - whole_rows, columns);
+    }
   }
 }
 
