@@ -24,6 +24,8 @@ __all__ = ["CASES"]
 _PERMUTATIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "NCHW to NHWC": ((8, 16, 64, 128), (0, 2, 3, 1)),
     "NHWC to NCHW": ((8, 64, 128, 16), (0, 3, 1, 2)),
+    "8 channels last to first": ((8, 64, 256, 8), (0, 3, 1, 2)),
+    "8 channels first to last": ((8, 8, 64, 256), (0, 2, 3, 1)),
     "heads first": ((8, 128, 16, 64), (0, 2, 1, 3)),
     "three axes reversed": ((64, 128, 128), (2, 1, 0)),
     "four axes reversed": ((16, 64, 16, 64), (3, 2, 1, 0)),

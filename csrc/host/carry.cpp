@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "host/cache_size.hpp"
 #include "host/caster.hpp"
@@ -172,6 +173,14 @@ void transpose_panels(const PanelPlan& plan, Transpose transpose) {
   });
 }
 
+// Do the lines of a panel's rows stay in the first cache until they are full? Rows a power of two apart share few sets.
+bool rows_stay_cached(const PanelPlan& plan) noexcept {
+  constexpr std::int64_t way_nbytes = 4096;
+  constexpr std::int64_t ways = 8;
+  const std::int64_t apart = std::max(std::gcd(plan.outer.to_step, way_nbytes), line_nbytes);
+  return plan.outer_chunk * apart <= ways * way_nbytes;
+}
+
 // Straight to the destination where that writes whole lines or stays in caches, else through the scratch. A column that
 // is written piecemeal is read before it is written: that costs more than going past the caches costs the reader.
 void carry_transposed(PanelPlan& plan, const RowPass& pass) {
@@ -179,7 +188,8 @@ void carry_transposed(PanelPlan& plan, const RowPass& pass) {
   const bool large = plan.to_nbytes >= stream_threshold_nbytes() / 4;
   const bool grouped = plan.group.extent > 1;
   const bool few = longest_run_nbytes(plan) < 2 * line_nbytes || plan.outer.extent <= 4;
-  if (pass.bits_move && !grouped && (few || plan.to_nbytes <= small_transpose_nbytes)) {
+  const bool near = plan.to_nbytes <= small_transpose_nbytes || (!large && rows_stay_cached(plan));
+  if (pass.bits_move && !grouped && (few || near)) {
     return transpose_panels(plan, kernels().transpose[size]);
   }
   if (pass.bits_move && !grouped && large && plan.to_itemsize >= 4 && rows_begin_lines(plan)) {

@@ -1,152 +1,11 @@
-// Transposes blocks of items in vector registers.
+// Transposes rectangles of items, block by block.
 #include <algorithm>
-#include <cstring>
-#include <utility>
 
 #include "host/kernels/families.hpp"
-#include "host/kernels/stream.hpp"
+#include "host/kernels/transpose_blocks.hpp"
 
 namespace ferry::inline FERRY_LEVEL {
 namespace {
-
-struct Item16 {
-  std::uint64_t parts[2];
-};
-
-template <class T>
-inline T load(const std::byte* from) noexcept {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-template <class T>
-inline void store(std::byte* to, const T& value) noexcept {
-  std::memcpy(to, &value, sizeof(T));
-}
-
-// The vector registers that hold items of type T, as the compiler knows them.
-template <class T>
-struct Register {
-  using Element = T;
-  static constexpr int elements_per_item = 1;
-};
-template <>
-struct Register<Item16> {
-  using Element = std::uint64_t;
-  static constexpr int elements_per_item = 2;
-};
-
-template <class T>
-using Vector [[gnu::vector_size(vector_nbytes)]] = typename Register<T>::Element;
-
-// Items of a register within which they can be interleaved at the price of one instruction: up to 16 bits the lanes of
-// 16 bytes, else the whole of it.
-template <class T>
-constexpr int side() noexcept {
-  return (sizeof(T) <= 2 ? 16 : vector_nbytes) / static_cast<int>(sizeof(T));
-}
-
-// Where element `at` comes from when the first, or second, halves of two vectors' lanes of n items are interleaved item
-// by item.
-template <class T, int n, bool second>
-constexpr int interleaved(int at) noexcept {
-  constexpr int group = Register<T>::elements_per_item;
-  constexpr int all = vector_nbytes / static_cast<int>(sizeof(T));
-  const int item = at / group;
-  const int lane = item / n * n;
-  const int within = item % n;
-  return ((within % 2) * all + lane + within / 2 + (second ? n / 2 : 0)) * group + at % group;
-}
-
-template <class T, int n, bool second, int... i>
-inline Vector<T> interleave(Vector<T> a, Vector<T> b, std::integer_sequence<int, i...>) noexcept {
-  return __builtin_shufflevector(a, b, interleaved<T, n, second>(i)...);
-}
-
-// How a block is transposed.
-enum class Reach : std::uint8_t {
-  near,    // both sides lie in caches
-  far,     // the source does not: lines are fetched some columns ahead
-  stream,  // and the destination, of whole aligned lines, is written past them
-};
-
-// Interleaving rows i and i + n/2 for all i, log2(n) times, transposes each lane of n items.
-template <class T, int n>
-inline void interleave_rows(Vector<T> (&rows)[std::size_t{n}]) noexcept {
-  constexpr auto positions =
-      std::make_integer_sequence<int, vector_nbytes / static_cast<int>(sizeof(typename Register<T>::Element))>{};
-  Vector<T> next[std::size_t{n}];
-#pragma GCC unroll 8
-  for (int stage = 1; stage < n; stage *= 2) {
-#pragma GCC unroll 16
-    for (int i = 0; i < n / 2; ++i) {
-      next[2 * i] = interleave<T, n, false>(rows[i], rows[i + n / 2], positions);
-      next[2 * i + 1] = interleave<T, n, true>(rows[i], rows[i + n / 2], positions);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < n; ++i) rows[i] = next[i];
-  }
-}
-
-// As many rows as a register holds, of n columns.
-template <class T, int n, Reach reach>
-inline void transpose_lanes(std::byte* to, std::int64_t to_stride, const std::byte* from,
-                            std::int64_t from_stride) noexcept {
-  Vector<T> rows[std::size_t{n}];
-  for (int i = 0; i < n; ++i) rows[i] = load<Vector<T>>(from + i * from_stride);
-  interleave_rows<T, n>(rows);
-  constexpr int lane_nbytes = n * static_cast<int>(sizeof(T));
-  for (int i = 0; i < n; ++i) {
-    if constexpr (reach == Reach::stream && lane_nbytes == vector_nbytes) {
-      stream_vector(to + i * to_stride, rows[i]);
-      continue;
-    }
-    for (int lane = 0; lane < vector_nbytes / lane_nbytes; ++lane) {
-      std::memcpy(to + (lane * n + i) * to_stride, reinterpret_cast<const std::byte*>(&rows[i]) + lane * lane_nbytes,
-                  lane_nbytes);
-    }
-  }
-}
-
-constexpr int piece_nbytes = 16;
-constexpr int pieces = vector_nbytes / piece_nbytes;
-
-// Items of a piece: what is left where a register reaches too far is transposed by so many rows, or columns.
-template <class T>
-constexpr int piece_items = piece_nbytes / static_cast<int>(sizeof(T));
-
-template <class T, int count>
-using Pieces [[gnu::vector_size(count * piece_nbytes)]] = typename Register<T>::Element;
-
-template <class T, int count, int... i>
-inline Pieces<T, 2 * count> join(Pieces<T, count> a, Pieces<T, count> b, std::integer_sequence<int, i...>) noexcept {
-  return __builtin_shufflevector(a, b, i...);
-}
-
-// Pieces that lie `step` apart, as one register. Put together in memory, they would come back late.
-template <class T, int count>
-inline Pieces<T, count> load_pieces(const std::byte* from, std::int64_t step) noexcept {
-  if constexpr (count == 1) {
-    return load<Pieces<T, 1>>(from);
-  } else {
-    constexpr auto elements = count * piece_nbytes / static_cast<int>(sizeof(typename Register<T>::Element));
-    return join<T, count / 2>(load_pieces<T, count / 2>(from, step),
-                              load_pieces<T, count / 2>(from + count / 2 * step, step),
-                              std::make_integer_sequence<int, elements>{});
-  }
-}
-
-// As many rows as a piece holds: each lane transposes columns of its own, so that whole registers are written.
-template <class T>
-inline void transpose_few_rows(std::byte* to, std::int64_t to_stride, const std::byte* from,
-                               std::int64_t from_stride) noexcept {
-  constexpr int n = piece_items<T>;
-  Vector<T> rows[std::size_t{n}];
-  for (int i = 0; i < n; ++i) rows[i] = load_pieces<T, pieces>(from + i * from_stride, n * from_stride);
-  interleave_rows<T, n>(rows);
-  for (int i = 0; i < n; ++i) store(to + i * to_stride, rows[i]);
-}
 
 constexpr std::int64_t line_nbytes = 64;
 constexpr std::int64_t ahead = 32;  // columns
@@ -210,33 +69,81 @@ inline bool for_each_group(std::int64_t first, std::int64_t count, std::int64_t 
   return true;
 }
 
-// All columns of the rows from `first` on, which are fewer than a register takes.
+// Of `count` packed rows: does half a piece that begins where the last one before `end` does stay within them?
+inline bool half_fits(std::int64_t end, std::int64_t count, std::int64_t stride) noexcept {
+  return (end - 1) * stride + piece_nbytes / 2 <= count * stride;
+}
+
+// All columns of the rows from `first` on, which are fewer than a register takes. Closely packed ones may be read
+// beyond, into the next column.
 template <class T>
 void transpose_last_rows(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
                          std::int64_t first, std::int64_t rows, std::int64_t columns) noexcept {
   constexpr auto size = static_cast<std::int64_t>(sizeof(T));
-  const bool done = for_each_group(0, columns, vector_nbytes / size, [&](std::int64_t c) {
-    for_each_group(first, rows, piece_items<T>, [&](std::int64_t r) {
-      transpose_few_rows<T>(to + r * to_stride + c * size, to_stride, from + c * from_stride + r * size, from_stride);
-    });
-  });
-  if (done && rows >= piece_items<T>) return;
-  transpose_items<T>(to + first * to_stride, to_stride, from + first * size, from_stride, rows - first, columns);
+  constexpr std::int64_t at_once = vector_nbytes / size;  // columns
+  const auto with_groups_of = [&](std::int64_t count, auto&& block) {
+    return rows >= count && for_each_group(0, columns, at_once, [&](std::int64_t c) {
+             for_each_group(first, rows, count, [&](std::int64_t r) {
+               block(to + r * to_stride + c * size, from + c * from_stride + r * size);
+             });
+           });
+  };
+  if (with_groups_of(piece_items<T>, [=](std::byte* block_to, const std::byte* block_from) {
+        transpose_few_rows<T>(block_to, to_stride, block_from, from_stride);
+      })) {
+    return;
+  }
+  std::int64_t begin = 0;  // of the columns that are left
+  if constexpr (size <= 2) {
+    if (with_groups_of(half_items<T>, [=](std::byte* block_to, const std::byte* block_from) {
+          transpose_half_rows<T>(block_to, to_stride, block_from, from_stride, half_items<T>);
+        })) {
+      return;
+    }
+    if (rows > 0 && rows < half_items<T> && from_stride == rows * size) {
+      for (; half_fits(begin + at_once, columns, from_stride); begin += at_once) {
+        transpose_half_rows<T>(to + begin * size, to_stride, from + begin * from_stride, from_stride, rows);
+      }
+    }
+  }
+  transpose_items<T>(to + first * to_stride + begin * size, to_stride, from + first * size + begin * from_stride,
+                     from_stride, rows - first, columns - begin);
 }
 
-// The columns from `first` on, which are fewer than a register takes, of whole registers of rows.
+// The columns from `first` on, which are fewer than a register takes, of whole registers of rows. Closely packed rows
+// may be written beyond, as the next one follows.
 template <class T>
 void transpose_last_columns(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
                             std::int64_t first, std::int64_t rows, std::int64_t columns) noexcept {
   constexpr auto size = static_cast<std::int64_t>(sizeof(T));
-  const bool done = for_each_group(first, columns, piece_items<T>, [&](std::int64_t c) {
-    for (std::int64_t r = 0; r < rows; r += vector_nbytes / size) {
-      transpose_lanes<T, piece_items<T>, Reach::near>(to + r * to_stride + c * size, to_stride,
-                                                      from + c * from_stride + r * size, from_stride);
+  constexpr std::int64_t at_once = vector_nbytes / size;  // rows
+  const auto with_groups_of = [&](std::int64_t count, auto&& block) {
+    return for_each_group(first, columns, count, [&](std::int64_t c) {
+      for (std::int64_t r = 0; r < rows; r += at_once) {
+        block(to + r * to_stride + c * size, from + c * from_stride + r * size);
+      }
+    });
+  };
+  if (with_groups_of(piece_items<T>, [=](std::byte* block_to, const std::byte* block_from) {
+        transpose_lanes<T, piece_items<T>, Reach::near>(block_to, to_stride, block_from, from_stride);
+      })) {
+    return;
+  }
+  std::int64_t begin = 0;  // of the rows that are left
+  if constexpr (size <= 2) {
+    if (with_groups_of(half_items<T>, [=](std::byte* block_to, const std::byte* block_from) {
+          transpose_half_columns<T>(block_to, to_stride, block_from, from_stride, half_items<T>);
+        })) {
+      return;
     }
-  });
-  if (done) return;
-  transpose_items<T>(to + first * size, to_stride, from + first * from_stride, from_stride, rows, columns - first);
+    if (columns > 0 && columns < half_items<T> && to_stride == columns * size) {
+      for (; half_fits(begin + at_once, rows, to_stride); begin += at_once) {
+        transpose_half_columns<T>(to + begin * to_stride, to_stride, from + begin * size, from_stride, columns);
+      }
+    }
+  }
+  transpose_items<T>(to + first * size + begin * to_stride, to_stride, from + first * from_stride + begin * size,
+                     from_stride, rows - begin, columns - first);
 }
 
 template <class T, Reach reach>
