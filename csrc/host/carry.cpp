@@ -113,7 +113,8 @@ template <class Row>
 void by_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
   const PairAxis& inner = plan.inner;
   const PairAxis& outer = plan.outer;
-  if (plan.path == CopyPath::steps && panel.outer > panel.inner && panel.inner < 16) {
+  const bool either = plan.path == CopyPath::steps || plan.path == CopyPath::columns;
+  if (either && panel.outer > panel.inner && panel.inner < 16) {
     for (std::int64_t i = 0; i < panel.inner; ++i) {
       row(panel.to + i * inner.to_step, outer.to_step, panel.from + i * inner.from_step, outer.from_step, panel.outer);
     }
@@ -145,6 +146,18 @@ void by_transpose(const PanelPlan& plan, const Panel& panel, Transpose transpose
   for (std::int64_t o = 0; o < panel.outer; ++o) {
     row(panel.to + o * plan.outer.to_step, plan.to_itemsize, scratch + o * stride, plan.from_itemsize, items);
   }
+}
+
+// Columns of the destination are made in the scratch, then transposed from it.
+template <class Row>
+void by_columns(const PanelPlan& plan, const Panel& panel, std::byte* scratch, Row&& row) {
+  const std::int64_t lines = (panel.outer * plan.to_itemsize + line_nbytes - 1) / line_nbytes;
+  const std::int64_t stride = (lines | 1) * line_nbytes;
+  for (std::int64_t i = 0; i < panel.inner; ++i) {
+    row(scratch + i * stride, plan.to_itemsize, panel.from + i * plan.inner.from_step, plan.from_itemsize, panel.outer);
+  }
+  kernels().transpose[log2_of(plan.to_itemsize)](panel.to, plan.outer.to_step, scratch, stride, panel.outer,
+                                                 panel.inner);
 }
 
 std::atomic<std::int64_t>& stream_threshold() noexcept {
@@ -223,6 +236,13 @@ void carry_rows(const Walk<2>& walk, const RowPass& pass, std::int64_t to_itemsi
   PanelPlan plan = plan_panels(walk, to_itemsize, from_itemsize, pass.bits_move, panel_nbytes);
   if (plan.path == CopyPath::transpose) {
     carry_transposed(plan, pass);
+    return;
+  }
+  if (plan.path == CopyPath::columns) {
+    for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+      Scratch<scratch_nbytes> scratch;
+      plan.for_each_panel(begin, end, [&](const Panel& panel) { by_columns(plan, panel, scratch.data(), pass.row); });
+    });
     return;
   }
   const bool stream = plan.to_nbytes >= stream_threshold_nbytes() && longest_run_nbytes(plan) >= streamed_nbytes;

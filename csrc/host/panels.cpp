@@ -14,6 +14,8 @@ constexpr auto longest = static_cast<std::int64_t>(longest_item_nbytes);
 constexpr std::int64_t short_row_nbytes = 256;  // of the destination
 constexpr std::int64_t tile_items = 64 * 64;    // of a rectangle that neither side walks item by item
 constexpr std::int64_t few = 16;                // loops shorter than this cost more than their items
+constexpr std::int64_t short_row_items = 64;    // rows of the destination shorter than this are not made one by one
+constexpr std::int64_t column_items = 2048;
 
 PairAxis take(PanelPlan& plan, std::size_t at) noexcept {
   const PairAxis taken = plan.rest[at];
@@ -82,6 +84,13 @@ void plan_transpose(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
   if (plan.inner_chunk > few) plan.inner_chunk = plan.inner_chunk / few * few;
 }
 
+void plan_columns(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
+  plan.path = CopyPath::columns;
+  plan.inner_chunk = plan.inner.extent;
+  const std::int64_t fit = scratch_nbytes / (plan.inner.extent * plan.to_itemsize);
+  plan.outer_chunk = std::clamp<std::int64_t>(fit, 1, column_items);
+}
+
 void plan_rows(PanelPlan& plan, bool alone) noexcept {
   const std::int64_t itemsize = std::max(plan.to_itemsize, plan.from_itemsize);
   const bool packed = plan.inner.to_step == plan.to_itemsize && plan.inner.from_step == plan.from_itemsize;
@@ -127,8 +136,10 @@ PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_
     const bool item_by_item =
         is_word && plan.inner.to_step == plan.to_itemsize && plan.outer.from_step == plan.from_itemsize;
     if (item_by_item) group_items(plan);
-    // Values that are made as well as moved are made in rows, which must pay.
-    if (item_by_item && (bits_move || plan.inner.extent * plan.group.extent >= few)) {
+    // Values that are made as well as moved are made in long rows.
+    if (item_by_item && !bits_move && plan.group.extent == 1 && plan.inner.extent < short_row_items) {
+      plan_columns(plan, scratch_nbytes);
+    } else if (item_by_item) {
       plan_transpose(plan, scratch_nbytes);
     } else {
       ungroup_items(plan);

@@ -15,6 +15,7 @@ enum class CopyPath : std::uint8_t {
   block,      // both sides are one block: bytes
   rows,       // both walk the inner axis item by item
   transpose,  // the destination walks the inner axis item by item, the source the outer one
+  columns,    // the same; rows of the destination are so short that columns of it are made, and transposed
   steps,      // one side, or none, has an axis that it walks item by item
 };
 
@@ -57,7 +58,7 @@ struct PanelPlan {
 };
 
 // A pure function of both layouts. With `bits_move` a copy of the bytes is what is wanted, and items may be joined to
-// larger ones. `scratch_nbytes` bounds the source bytes of a transposed panel.
+// larger ones. `scratch_nbytes` bounds what a panel that is transposed takes on its way.
 [[nodiscard]] PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_t from_itemsize,
                                     bool bits_move, std::int64_t scratch_nbytes);
 

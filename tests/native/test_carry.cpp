@@ -48,6 +48,9 @@ const Layouts layouts[] = {
     {"reversed rows and columns", {400, 1000}, {1000, 1}, {-1000, -1}},
     {"channels first from channels last", {4, 3, 200, 180}, {108'000, 36'000, 180, 1}, {108'000, 1, 540, 3}},
     {"channels last from channels first", {4, 200, 180, 3}, {108'000, 540, 3, 1}, {108'000, 180, 1, 36'000}},
+    {"13 channels first from last", {2, 13, 15'000}, {195'000, 15'000, 1}, {195'000, 1, 13}},
+    {"13 channels last from first", {2, 15'000, 13}, {195'000, 13, 1}, {195'000, 1, 15'000}},
+    {"100 channels last from first", {2, 2000, 100}, {200'000, 100, 1}, {200'000, 1, 2000}},
     {"one row repeated", {400, 1000}, {1000, 1}, {0, 1}},
     {"a permuted cube", {60, 70, 80}, {5600, 80, 1}, {1, 60, 4200}},
 };

@@ -94,6 +94,13 @@ void expect_kept_promises(const PanelPlan& plan, std::int64_t scratch_nbytes) {
   } else {
     EXPECT_EQ(plan.group.extent, 1);
   }
+  if (plan.path == CopyPath::columns) {
+    EXPECT_EQ(plan.inner.to_step, plan.to_itemsize);
+    EXPECT_EQ(plan.outer.from_step, plan.from_itemsize);
+    EXPECT_EQ(plan.inner_chunk, plan.inner.extent);
+    const std::int64_t column = plan.outer_chunk * plan.to_itemsize;
+    EXPECT_LE(((column + 63) / 64 | 1) * 64 * plan.inner_chunk, 65536 * 3 / 2);
+  }
   if (plan.path == CopyPath::block || plan.path == CopyPath::rows) {
     EXPECT_EQ(plan.inner.to_step, plan.to_itemsize);
     EXPECT_EQ(plan.inner.from_step, plan.from_itemsize);
@@ -147,6 +154,7 @@ TEST(PlanPanels, VisitsEveryElementOnceWhateverTheLayouts) {
   EXPECT_GT(paths[CopyPath::block], 100);
   EXPECT_GT(paths[CopyPath::rows], 100);
   EXPECT_GT(paths[CopyPath::transpose], 100);
+  EXPECT_GT(paths[CopyPath::columns], 100);
   EXPECT_GT(paths[CopyPath::steps], 100);
 }
 
@@ -192,6 +200,18 @@ TEST(PlanPanels, TransposesWhereTheSourceWalksTheOtherAxisItemByItem) {
   EXPECT_EQ(plan.path, CopyPath::transpose);
   EXPECT_EQ(plan.inner.extent, 200);
   EXPECT_EQ(plan.outer.extent, 300);
+}
+
+TEST(PlanPanels, MakesColumnsWhereRowsOfNewValuesWouldBeShort) {
+  const auto path = [](std::int64_t channels, std::int64_t from_itemsize, bool bits_move) {
+    return plan_for({{300, channels}, {channels * 4, 4}, {from_itemsize, 300 * from_itemsize}, 4, from_itemsize},
+                    bits_move)
+        .path;
+  };
+  EXPECT_EQ(path(3, 2, false), CopyPath::columns);
+  EXPECT_EQ(path(63, 8, false), CopyPath::columns);
+  EXPECT_EQ(path(64, 8, false), CopyPath::transpose);
+  EXPECT_EQ(path(3, 4, true), CopyPath::transpose);
 }
 
 TEST(PlanPanels, StepsWhereNoAxisIsWalkedItemByItemByBoth) {
