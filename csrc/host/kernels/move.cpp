@@ -74,16 +74,26 @@ struct Truth {
   static Item change(Item item) noexcept { return item != 0 ? 1 : 0; }
 };
 
+template <class How>
+inline void move_item(std::byte* to, const std::byte* from) noexcept {
+  typename How::Item item;
+  std::memcpy(&item, from, sizeof(item));
+  item = How::change(item);
+  std::memcpy(to, &item, sizeof(item));
+}
+
 // A step is a number or, for loops that become vector code, an integral constant.
 template <class How, class ToStep, class FromStep>
 inline void move_items(std::byte* to, ToStep to_step, const std::byte* from, FromStep from_step,
                        std::int64_t count) noexcept {
-  for (std::int64_t i = 0; i < count; ++i) {
-    typename How::Item item;
-    std::memcpy(&item, from + i * from_step, sizeof(item));
-    item = How::change(item);
-    std::memcpy(to + i * to_step, &item, sizeof(item));
+  constexpr bool item_by_item = std::is_same_v<ToStep, std::int64_t> || std::is_same_v<FromStep, std::int64_t>;
+  if constexpr (item_by_item) {  // a processor jumps back once a cycle, and could move two items meanwhile
+    for (; count >= 8; count -= 8, to += 8 * to_step, from += 8 * from_step) {
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; ++k) move_item<How>(to + k * to_step, from + k * from_step);
+    }
   }
+  for (std::int64_t i = 0; i < count; ++i) move_item<How>(to + i * to_step, from + i * from_step);
 }
 
 template <class How>
