@@ -12,7 +12,15 @@ namespace {
 // What compilers make of "#pragma omp parallel"; a stable entry point of libgomp.
 using Parallel = void (*)(void (*work)(void*), void* context, unsigned threads, unsigned flags);
 
+using ThreadNumber = int (*)();
+
 std::atomic<Parallel> parallel{nullptr};
+std::atomic<ThreadNumber> thread_number{nullptr};
+
+struct Work {
+  void (*run)(void* context, int number);
+  void* context;
+};
 
 // The path of libgomp as /proc/self/maps has it; empty where it is not loaded from below `directory`.
 std::string loaded_runtime(const std::string& directory) {
@@ -33,17 +41,26 @@ void join_openmp_team(const std::string& directory) {
   const std::string path = loaded_runtime(directory);
   if (path.empty()) return;
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);  // kept: torch never unloads it either
-  void* found = library != nullptr ? dlsym(library, "GOMP_parallel") : nullptr;
-  if (found == nullptr) return;
+  if (library == nullptr) return;
+  void* found = dlsym(library, "GOMP_parallel");
+  void* number = dlsym(library, "omp_get_thread_num");
+  if (found == nullptr || number == nullptr) return;
+  thread_number.store(reinterpret_cast<ThreadNumber>(number), std::memory_order_relaxed);
   static const int registered = pthread_atfork(nullptr, nullptr, [] { parallel.store(nullptr); });
   static_cast<void>(registered);
   parallel.store(reinterpret_cast<Parallel>(found), std::memory_order_release);
 }
 
-bool run_on_openmp_team(int threads, void (*work)(void* context), void* context) noexcept {
+bool run_on_openmp_team(int threads, void (*work)(void* context, int number), void* context) noexcept {
   const Parallel run = parallel.load(std::memory_order_acquire);
   if (run == nullptr) return false;
-  run(work, context, static_cast<unsigned>(threads), 0);
+  Work shared{work, context};
+  run(
+      [](void* given) {
+        const auto& each = *static_cast<const Work*>(given);
+        each.run(each.context, thread_number.load(std::memory_order_relaxed)());
+      },
+      &shared, static_cast<unsigned>(threads), 0);
   return true;
 }
 

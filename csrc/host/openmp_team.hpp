@@ -10,9 +10,10 @@ namespace ferry {
 // compete with them for the same cores.
 void join_openmp_team(const std::string& directory);
 
-// Calls work(context) on `threads` threads at once, the caller's being one, and returns when all have returned. False,
-// having called nothing, where no team was joined, and in a forked child, which has no threads of the team.
-[[nodiscard]] bool run_on_openmp_team(int threads, void (*work)(void* context), void* context) noexcept;
+// Calls work(context, number) on `threads` threads at once, the caller's being one and number 0, and returns when all
+// have returned. False, having called nothing, where no team was joined, and in a forked child, which has no threads of
+// the team.
+[[nodiscard]] bool run_on_openmp_team(int threads, void (*work)(void* context, int number), void* context) noexcept;
 
 [[nodiscard]] bool has_openmp_team() noexcept;
 

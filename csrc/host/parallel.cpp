@@ -51,7 +51,8 @@ bool watch(Done&& done) noexcept {
 // One call of run_pieces. It lives on the caller's stack; a worker looks at it only while it is counted in `helpers`.
 //
 // Each thread takes neighbouring pieces from a share of its own, in whose memory its core may have worked before, and
-// then helps with the others' shares.
+// then helps with the others' shares. Threads of a team have the shares that their numbers say, from call to call;
+// torch divides its loops among them in the same way.
 class Job {
  public:
   Job(int threads, std::int64_t pieces, void (*work)(void*, std::int64_t), void* context) noexcept
@@ -62,8 +63,9 @@ class Job {
     }
   }
 
-  void run() noexcept {
-    const int own = arrived_.fetch_add(1, std::memory_order_relaxed);
+  void run() noexcept { run(arrived_.fetch_add(1, std::memory_order_relaxed)); }
+
+  void run(int own) noexcept {
     for (int i = 0; i < share_count_; ++i) {
       Share& share = shares_[static_cast<std::size_t>((own + i) % share_count_)];
       for (;;) {
@@ -189,7 +191,8 @@ Pool& pool() {
 void run_pieces(int threads, std::int64_t pieces, void (*work)(void* context, std::int64_t piece), void* context) {
   threads = static_cast<int>(std::min<std::int64_t>(threads, pieces));
   Job job(threads, pieces, work, context);
-  if (run_on_openmp_team(threads, [](void* shared) { static_cast<Job*>(shared)->run(); }, &job)) return;
+  if (run_on_openmp_team(threads, [](void* shared, int number) { static_cast<Job*>(shared)->run(number); }, &job))
+    return;
   pool().run(threads, job);
 }
 
