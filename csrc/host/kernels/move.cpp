@@ -86,7 +86,8 @@ inline void move_item(std::byte* to, const std::byte* from) noexcept {
 template <class How, class ToStep, class FromStep>
 inline void move_items(std::byte* to, ToStep to_step, const std::byte* from, FromStep from_step,
                        std::int64_t count) noexcept {
-  constexpr bool item_by_item = std::is_same_v<ToStep, std::int64_t> || std::is_same_v<FromStep, std::int64_t>;
+  constexpr bool any_steps = std::is_same_v<ToStep, std::int64_t> || std::is_same_v<FromStep, std::int64_t>;
+  constexpr bool item_by_item = any_steps || !std::is_integral_v<typename How::Item>;
   if constexpr (item_by_item) {  // a processor jumps back once a cycle, and could move two items meanwhile
     for (; count >= 8; count -= 8, to += 8 * to_step, from += 8 * from_step) {
 #pragma GCC unroll 8
@@ -146,12 +147,26 @@ void copy_row(std::byte* to, const std::byte* from, std::int64_t nbytes) noexcep
   if (at < nbytes) move_vector(nbytes - vector_nbytes);  // again some of what has been copied
 }
 
+// One item again and again, by registers full of it.
+void repeat_item16(std::byte* to, const std::byte* item, std::int64_t count) noexcept {
+  using Wide [[gnu::vector_size(vector_nbytes)]] = std::uint64_t;
+  constexpr std::int64_t at_once = vector_nbytes / 16;
+  std::uint64_t parts[2];
+  std::memcpy(parts, item, sizeof(parts));
+  Wide value;
+  for (int i = 0; i < vector_nbytes / 8; ++i) value[i] = parts[i % 2];
+  for (; count >= at_once; count -= at_once, to += vector_nbytes) std::memcpy(to, &value, sizeof(value));
+  for (; count > 0; --count, to += 16) std::memcpy(to, parts, sizeof(parts));
+}
+
 template <std::size_t nbytes>
 void move_same(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
                std::int64_t count) noexcept {
   constexpr auto packed = static_cast<std::int64_t>(nbytes);
   if (to_step == packed && from_step == packed) {
     copy_row(to, from, count * packed);
+  } else if (nbytes == 16 && to_step == packed && from_step == 0) {
+    repeat_item16(to, from, count);
   } else {
     move<Same<nbytes>>(to, to_step, from, from_step, count);
   }
