@@ -107,6 +107,8 @@ class Stored:
         The crc32c of the bytes, as eight hexadecimal digits, where the file says it.
     read : callable or None
         Returns the values as an array, for what cannot be mapped.
+    in_pairs : bool
+        Does a byte of the file hold two values, the first one in its low half?
     """
 
     name: str
@@ -117,14 +119,15 @@ class Stored:
     fortran_order: bool = False
     checksum: str | None = None
     read: Callable[[], np.ndarray[Any, Any]] | None = None
+    in_pairs: bool = False
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values."""
+        """Bytes that the values take in the file."""
         count = self.dtype.itemsize
         for extent in self.shape:
             count *= extent
-        return count
+        return count // 2 if self.in_pairs else count
 
 
 @dataclass(frozen=True)

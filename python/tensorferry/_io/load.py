@@ -16,6 +16,7 @@ from tensorferry._io.atomic import absolute
 from tensorferry._io.destinations import from_anywhere
 from tensorferry._io.failures import refused, unreadable
 from tensorferry._io.format import Contents, Stored
+from tensorferry._io.pairs import split
 from tensorferry._io.registry import format_of_existing
 from tensorferry._io.steady import of_one_version
 
@@ -47,23 +48,26 @@ def load(path: Any, /, *, mmap: Any = True, to: Any = "numpy") -> Any:
     contents = contents_of(path)
     reader = Reader(mmap=mmap, private=side == "torch")
     convert = _as_tensor if side == "torch" else _as_it_is
-    made = {name: convert(name, reader.array(stored)) for name, stored in contents.tensors.items()}
+    made = {name: convert(reader, stored) for name, stored in contents.tensors.items()}
     made.update({alias: made[kept] for alias, kept in contents.aliases.items()})
     return made[""] if contents.is_single else made
 
 
-def _as_it_is(name: str, array: _Array) -> _Array:
-    del name
-    return array
+def _as_it_is(reader: Reader, stored: Stored) -> _Array:
+    return reader.array(stored)
 
 
-def _as_tensor(name: str, array: _Array) -> Any:
+def _as_tensor(reader: Reader, stored: Stored) -> Any:
     from tensorferry._native import core
 
+    in_pairs = _torch.dtype_named("float4_e2m1fn_x2") if stored.in_pairs and stored.shape[-1] % 2 == 0 else None
     try:
-        return core.from_numpy(array)
+        if in_pairs is not None:  # torch has them in pairs, too
+            pairs = reader.flat(stored).reshape(*stored.shape[:-1], stored.shape[-1] // 2)
+            return core.from_numpy(pairs).view(in_pairs)
+        return core.from_numpy(reader.array(stored))
     except FerryError as error:
-        error.given = f"tensor {name!r}: {error.given}"
+        error.given = f"tensor {stored.name!r}: {error.given}"
         raise
 
 
@@ -93,16 +97,20 @@ class Reader:
         """
         if stored.read is not None:
             return stored.read()
+        flat = split(self.flat(stored)) if stored.in_pairs else self.flat(stored)
+        return flat.view(stored.dtype).reshape(stored.shape, order="F" if stored.fortran_order else "C")
+
+    def flat(self, stored: Stored) -> _Array:
+        """Return the bytes as the file has them; raises as :meth:`array` does."""
         if stored.nbytes == 0:
-            return np.empty(stored.shape, stored.dtype)
+            return np.empty(0, np.uint8)
         try:
-            flat = self._fill(stored)
+            return self._fill(stored)
         except ExportError:
             raise
         except (OSError, ValueError) as error:
             as_os_error = error if isinstance(error, OSError) else OSError(None, str(error))
             raise unreadable(stored.file, as_os_error) from error
-        return flat.view(stored.dtype).reshape(stored.shape, order="F" if stored.fortran_order else "C")
 
     def _mapped(self, stored: Stored) -> _Array:
         if stored.file not in self._maps:

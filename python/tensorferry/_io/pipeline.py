@@ -56,11 +56,13 @@ class Pipeline:
         How many blocks were needed so far.
     written_nbytes : int
         How many bytes of tensors and headers were handed to files so far.
+    total_nbytes : int or None
+        How many bytes of tensors there will be, where that is known; for the caller, who hears of the progress.
     """
 
-    def __init__(self, options: SaveOptions, total_nbytes: int | None = None, *, has_thread: bool = True) -> None:
+    def __init__(self, options: SaveOptions, *, has_thread: bool = True) -> None:
         self._progress = options.progress
-        self._total_nbytes = total_nbytes
+        self.total_nbytes: int | None = None
         self.written_nbytes = 0
         share = options.max_staging_nbytes // _LEAST_BLOCKS
         self.block_nbytes = min(share, _LARGEST_BLOCK_NBYTES) // ALIGNMENT * ALIGNMENT
@@ -126,7 +128,7 @@ class Pipeline:
         """Count bytes that were handed over, and tell the caller."""
         self.written_nbytes += nbytes
         if self._progress is not None:
-            self._progress(self.written_nbytes, self._total_nbytes)
+            self._progress(self.written_nbytes, self.total_nbytes)
 
     def drain(self) -> None:
         """Wait until everything that was asked for is written.

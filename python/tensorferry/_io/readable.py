@@ -45,6 +45,8 @@ class Readable:
         Fills a part of host memory, where there is no `memory`.
     stream : callable or None
         In their place: yields the bytes from front to back, once; each part stays until the next one is asked for.
+    paired_shape : tuple of int, optional
+        Where each byte holds two values of float4_e2m1fn: the shape of those.
     """
 
     dtype: np.dtype[Any]
@@ -54,6 +56,7 @@ class Readable:
     identity: tuple[Any, ...]
     filler: _Filler | None = None
     stream: Callable[[], Iterator[_Array]] | None = None
+    paired_shape: tuple[int, ...] | None = None
 
     @property
     def nbytes(self) -> int:

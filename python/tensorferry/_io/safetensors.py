@@ -15,6 +15,7 @@ from tensorferry._io.entries import Entry
 from tensorferry._io.failures import refused, unreadable
 from tensorferry._io.file_workers import FileWorkers
 from tensorferry._io.format import Contents, Session, Stored, Target
+from tensorferry._io.pairs import in_pairs
 from tensorferry._io.pipeline import write_fully
 from tensorferry._io.safetensors_file import SafetensorsFile, in_order_of_file
 from tensorferry._io.safetensors_header import parsed_header
@@ -87,7 +88,7 @@ class _SafetensorsSession:
         self.is_direct, self.reason = False, ""
         require_free(target.path, target.options)
         require_free(index_path(target.path), target.options)
-        self._groups = None if target.known is None else self._grouped(target.known)
+        self._groups = None if target.known is None else self._grouped(list(map(in_pairs, target.known)))
         self.order = None if self._groups is None else [entry for group in self._groups for entry in group]
         self._aliases = {e.name: e.alias_of for e in target.known or () if e.alias_of is not None}
         self._begun: list[SafetensorsFile] = []
@@ -120,8 +121,10 @@ class _SafetensorsSession:
             if self._left == 0:
                 self._begin_file(self._groups[len(self._files)])
             self._left -= 1
-        elif not self._files or self._is_full(entry):
-            self._begin_file(None)
+        else:
+            entry = in_pairs(entry)
+            if not self._files or self._is_full(entry):
+                self._begin_file(None)
         self._files[-1].put(entry)
 
     def _is_full(self, entry: Entry) -> bool:

@@ -96,7 +96,8 @@ class SafetensorsFile:
         require_writable(self._target.path, entry)
         tensor = entry.tensor
         crc32c = NO_SUM if self._options.checksum else None
-        return Row(entry.name, tensor.dtype, tensor.shape, begin, begin + tensor.nbytes, crc32c)
+        end = begin + tensor.nbytes
+        return Row(entry.name, tensor.dtype, tensor.shape, begin, end, crc32c, tensor.paired_shape)
 
     def _too_many(self, nbytes: int) -> Exception:
         return refused(
@@ -167,4 +168,4 @@ class SafetensorsFile:
 
 def _in_draft(row: Row, mapped: Any, start: int) -> Readable:
     memory = np.frombuffer(mapped, np.uint8, row.end - row.begin, start + row.begin)
-    return Readable(row.dtype, row.shape, memory, "in place", (row.name,))
+    return Readable(row.dtype, row.shape, memory, "in place", (row.name,), paired_shape=row.paired_shape)

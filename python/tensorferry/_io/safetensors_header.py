@@ -17,7 +17,7 @@ from tensorferry._io.failures import refused
 from tensorferry._io.format import Stored
 from tensorferry._io.names import require_safetensors_name
 from tensorferry._io.readable import as_dtype
-from tensorferry._io.tags import SAFETENSORS, safetensors_word
+from tensorferry._io.tags import IN_PAIRS, SAFETENSORS, safetensors_word
 
 __all__ = ["LARGEST_NBYTES", "NO_SUM", "Header", "Row", "parsed_header", "rendered", "require_writable"]
 
@@ -37,6 +37,7 @@ class Row:
     begin: int
     end: int
     crc32c: str | None = None
+    paired_shape: tuple[int, ...] | None = None  # as of a Readable
 
 
 def require_writable(path: str, entry: Entry) -> None:
@@ -97,11 +98,13 @@ def rendered(
 
 def _rendered_row(row: Row) -> str:
     """Return what the header says of one tensor; put together by hand, as a dict for each costs twice the time."""
-    shape = ",".join(map(str, row.shape))
+    shape = ",".join(map(str, row.shape if row.paired_shape is None else row.paired_shape))
     return f'{_json(row.name)}:{{"dtype":"{_word(row)[0]}","shape":[{shape}],"data_offsets":[{row.begin},{row.end}]}}'
 
 
 def _word(row: Row) -> tuple[str, str | None]:
+    if row.paired_shape is not None:
+        return IN_PAIRS, None
     word = safetensors_word(row.dtype)
     assert word is not None  # refused before
     return word
@@ -144,12 +147,13 @@ def parsed_header(path: str) -> Header:
         raise _damaged(path, f"its header is damaged ({type(error).__name__}: {error})") from error
     tensors = {}
     end = 0
-    for name, (dtype, shape, begin, stop) in sorted(facts, key=lambda pair: pair[1][2:]):
+    for name, (word, shape, begin, stop) in sorted(facts, key=lambda pair: pair[1][2:]):
         if begin != end:
             raise _damaged(path, f"tensor {name!r} does not begin where the one before it ends")
         end = stop
+        dtype = _tagged(path, name, as_dtype(SAFETENSORS[word]), tags)
         tensors[name] = Stored(
-            name, _tagged(path, name, dtype, tags), shape, path, 8 + length + begin, checksum=sums.get(name)
+            name, dtype, shape, path, 8 + length + begin, checksum=sums.get(name), in_pairs=word == IN_PAIRS
         )
     if end != size - 8 - length:
         raise _damaged(path, f"its tensors take {end:,} bytes, and {size - 8 - length:,} are there")
@@ -160,17 +164,21 @@ def parsed_header(path: str) -> Header:
     return Header(tensors, aliases, said)
 
 
-def _fact(path: str, name: str, fact: Any, available: int) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+def _fact(path: str, name: str, fact: Any, available: int) -> tuple[str, tuple[int, ...], int, int]:
     word = fact["dtype"]
     if word not in SAFETENSORS:
         raise _damaged(path, f"tensor {name!r} is of dtype {word}, which is not known here")
-    dtype, shape = as_dtype(SAFETENSORS[word]), tuple(int(extent) for extent in fact["shape"])
+    shape = tuple(int(extent) for extent in fact["shape"])
     begin, end = (int(offset) for offset in fact["data_offsets"])
-    if any(extent < 0 for extent in shape) or end - begin != math.prod(shape) * dtype.itemsize:
+    if any(extent < 0 for extent in shape) or (end - begin) * 8 != math.prod(shape) * _bits(word):
         raise _damaged(path, f"the shape of tensor {name!r} does not fit its {end - begin:,} bytes")
     if not 0 <= begin <= end <= available:
         raise _damaged(path, f"tensor {name!r} ends at byte {end:,} of {available:,}")
-    return dtype, shape, begin, end
+    return word, shape, begin, end
+
+
+def _bits(word: str) -> int:
+    return 4 if word == IN_PAIRS else as_dtype(SAFETENSORS[word]).itemsize * 8
 
 
 def _tagged(path: str, name: str, dtype: np.dtype[Any], tags: dict[str, str]) -> np.dtype[Any]:

@@ -37,8 +37,7 @@ def write(entries: Entries, chosen: Format, path: str, options: SaveOptions, beg
         For what the system or the format refuses.
     """
     known = entries.known
-    total = None if known is None else sum(e.tensor.nbytes for e in known if e.alias_of is None)
-    pipeline = Pipeline(options, total)
+    pipeline = Pipeline(options)
     with reported(path):
         session, paths, tensors, nbytes = _written(entries, chosen, Target(path, options, pipeline, known))
     aliases = 0 if known is None else len(known) - tensors
@@ -64,6 +63,8 @@ def _written(entries: Entries, chosen: Format, target: Target) -> tuple[Session,
     tensors = nbytes = 0
     try:
         session = chosen.begin(target)
+        if session.order is not None:
+            target.pipeline.total_nbytes = sum(entry.tensor.nbytes for entry in session.order if not entry.alias_of)
         for entry in entries.stream if session.order is None else entries.in_order(session.order):
             session.put(entry)
             tensors += 1

@@ -10,7 +10,7 @@ import numpy as np
 from tensorferry._dtypes import NATIVE
 from tensorferry._io.readable import as_dtype
 
-__all__ = ["SAFETENSORS", "from_npy", "safetensors_word", "to_npy"]
+__all__ = ["IN_PAIRS", "SAFETENSORS", "from_npy", "safetensors_word", "to_npy"]
 
 # The words of the safetensors format, of the dtypes that arrays have.
 SAFETENSORS: dict[str, str] = {
@@ -33,8 +33,10 @@ SAFETENSORS: dict[str, str] = {
     "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "F8_E8M0": "float8_e8m0fnu",
+    "F4": "float4_e2m1fn",
 }
-_WORDS = {name: word for word, name in SAFETENSORS.items()}
+IN_PAIRS = "F4"  # two values in a byte; what cannot be paired is written as bits, a byte each
+_WORDS = {name: word for word, name in SAFETENSORS.items() if word != IN_PAIRS}
 _CARRIERS = {1: "U8", 2: "U16", 4: "U32", 8: "U64"}
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TensorSource",
     "alias",
+    "dtype_named",
     "exports_itself",
     "is_tensor",
     "keep_present_values",
@@ -54,6 +55,14 @@ def require(what: str) -> Any:
 def dtype_name(x: torch.Tensor) -> str:
     """Return the name of the tensor's dtype without the ``torch.`` in front."""
     return str(x.dtype).removeprefix("torch.")
+
+
+def dtype_named(name: str) -> torch.dtype | None:
+    """Return the dtype of that name, without ``torch.`` in front; None where this version of torch has none."""
+    import torch
+
+    found: torch.dtype | None = getattr(torch, name, None)
+    return found
 
 
 class TensorSource:
