@@ -10,6 +10,7 @@
 #include "bind/export.hpp"
 #include "bind/names.hpp"
 #include "bind/plain_bytes.hpp"
+#include "bind/python_number.hpp"
 #include "bind/register.hpp"
 #include "bind/source.hpp"
 #include "bind/tuples.hpp"
@@ -137,6 +138,7 @@ void register_source(py::module_& module) {
       py::arg("storage"), py::arg("origin"), "A ReadOnlyView; origin is a weak reference to a tensor, or a tensor.");
   module.def("plain_bytes", &plain_bytes, py::arg("x"),
              "(flat read-only bytes, dtype, shape, identity) of what can be written from where it lies, else None.");
+  module.def("python_number", &python_number, py::arg("x"), "The number in a host tensor without axes, else None.");
   module.def("note_lazy_snapshot", &note_lazy_snapshot, "From now on tensors may have copy-on-write storage.");
   module.def(
       "copy_into",

@@ -49,6 +49,14 @@ bool read_torch(PyObject* tensor, const FastType& type, TorchReading& reading, D
   return fits_storage(tensor, reading.storage.get(), reading.dl, info(reading.dtype).itemsize);
 }
 
+bool has_no_axes(PyObject* tensor, const FastType& type) {
+  if (torch_may_copy_on_read(tensor)) return false;
+  DLTensor dl{};
+  if (type.api->dltensor_from_py_object_no_sync(tensor, &dl) == 0) return dl.ndim == 0;
+  PyErr_Clear();
+  return false;
+}
+
 std::optional<Source> plain_source(PyObject* object) {
   Source source;
   if (PyArray_CheckExact(object)) {

@@ -21,6 +21,9 @@ struct TorchReading {
 // when it is not on this kind of device.
 bool read_torch(PyObject* tensor, const FastType& type, TorchReading& reading, DLDeviceType device = kDLCPU);
 
+// Says the exchange table that it has no axes? False where it refuses; the memory is not looked at.
+bool has_no_axes(PyObject* tensor, const FastType& type);
+
 // An array of exact type numpy.ndarray, or such a tensor, kept alive by the array or the tensor's storage. Nothing for
 // what takes Python to read.
 std::optional<Source> plain_source(PyObject* object);

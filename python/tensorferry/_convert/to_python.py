@@ -56,7 +56,7 @@ class _Unwrapping:
         self._open_ids.add(id(node))
         # Plain tensors, the commonest leaves of all, are not asked what else they might be.
         children = [
-            self._unwrap_tensor(child, trail, node, i)
+            (self._unwrap_tensor(child, trail, node, i) if (number := core.python_number(child)) is None else number)
             if type(child) is self._tensor
             else self.unwrap(child, (*trail, (node, i)))
             for i, child in enumerate(opened[0])

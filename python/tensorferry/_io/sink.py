@@ -62,6 +62,7 @@ class Sink:
         self._batch = Batch()
         self._reserved = 0
         self._borrows = False
+        self._sums = False
         if (total_nbytes or 0) >= _WORTH_RESERVING_NBYTES:
             assert total_nbytes is not None
             if options.system.allocate(fd, total_nbytes):
@@ -76,6 +77,7 @@ class Sink:
         """Append the bytes of a tensor, and tell them to every sum."""
         if tensor.nbytes == 0:
             return
+        self._sums = bool(sums)
         if tensor.memory is not None:
             self._append_in_place(tensor.memory, sums)
         elif tensor.stream is not None:
@@ -192,8 +194,10 @@ class Sink:
         batch, self._batch = self._batch, Batch()
         if batch.pieces:
             self._borrows |= batch.is_lent
-            takes_long = self._options.checksum is not None or len(batch.pieces) >= _MANY_PIECES
-            self._write(batch.pieces, batch.block, batch.nbytes, overlap=takes_long or batch.block is not None)
+            overlap = self._sums or batch.block is not None or len(batch.pieces) >= _MANY_PIECES
+            self._write(batch.pieces, batch.block, batch.nbytes, overlap=overlap)
+        elif batch.block is not None:
+            self._pipeline.give(batch.block)
 
     def _write(self, pieces: list[_Array], block: Block | None, nbytes: int, *, overlap: bool) -> None:
         """Write what ends at the present position; `overlap` when the next bytes take the caller time to prepare."""
