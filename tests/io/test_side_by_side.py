@@ -17,6 +17,7 @@ import torch
 import tensorferry as ferry
 from helpers.faulty_system import FaultySystem, names_of, temporary_files
 from helpers.saved_trees import same_bits
+from helpers.subprocess import run_python
 from tensorferry._io.save import save
 from tensorferry._io.system import System
 
@@ -178,3 +179,40 @@ def test_a_long_write_is_seen_before_it_ends(tmp_path: Path) -> None:
 
     save({"w": np.ones(32 << 20, np.uint8)}, f"{tmp_path}/x/", system=Slow(), progress=progress)
     assert heard[0] < 32 << 20 <= heard[-1]
+
+
+@every_way
+def test_without_threads_the_caller_writes(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    end, options = WAYS[way]
+    system = Meeting(meet=False)
+    save(tensors(1), f"{tmp_path}/{end}", system=system, **options)
+    assert system.threads == {threading.main_thread()}
+    assert same_bits(ferry.load(f"{tmp_path}/{end}", to="torch"), tensors(1))
+
+
+@every_way
+def test_a_thread_may_save_after_the_main_thread_has_ended(tmp_path: Path, way: str) -> None:
+    end, options = WAYS[way]
+    code = f"""
+        import atexit, threading
+        import numpy as np
+        import tensorferry as ferry
+
+        def save(name):
+            if threading.current_thread() is not threading.main_thread():
+                threading.main_thread().join()
+            tree = {{str(i): np.full({LARGE}, i, np.float32) for i in range(6)}}
+            ferry.save(tree, name + {end!r}, **{options!r})
+
+        threading.Thread(target=save, args=({f"{tmp_path}/thread"!r},)).start()
+        atexit.register(save, {f"{tmp_path}/atexit"!r})
+    """
+    finished = run_python(code)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    for name in ("thread", "atexit"):
+        found = ferry.load(f"{tmp_path}/{name}{end}")
+        assert [array[0] for array in found.values()] == [0, 1, 2, 3, 4, 5]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -38,11 +40,12 @@ class FileWorkers:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._threads = min(core.threads_for(_LARGE_NBYTES), _MOST_THREADS)
-        self._pool: ThreadPoolExecutor | None = None
-        self._begun: deque[tuple[Future[tuple[Any, int]], Callable[[Any], None]]] = deque()
+        self._most = min(core.threads_for(_LARGE_NBYTES), _MOST_THREADS)
+        self._threads: list[threading.Thread] = []
         self._targets: list[Target] = []
-        self._spare: list[Target] = []
+        self._jobs: queue.SimpleQueue[tuple[Future[tuple[Any, int]], Callable[[Target], Any]] | None]
+        self._jobs = queue.SimpleQueue()
+        self._begun: deque[tuple[Future[tuple[Any, int]], Callable[[Any], None]]] = deque()
         self._finished_nbytes = self._reported_nbytes = 0
 
     def takes(self, entries: Sequence[Entry]) -> bool:
@@ -51,7 +54,7 @@ class FileWorkers:
         They have to lie in memory and to stay there until the save ends. A durable save is bound by the disk, and
         writes its files one after the other.
         """
-        if self._threads < 2 or self._target.options.durable or self._target.known is None:
+        if self._most < 2 or self._target.options.durable or self._target.known is None:
             return False
         in_memory = all(entry.tensor.memory is not None for entry in entries)
         return in_memory and sum(entry.tensor.nbytes for entry in entries) >= _WORTH_A_THREAD_NBYTES
@@ -64,12 +67,16 @@ class FileWorkers:
         Exception
             What an earlier job raised, or its `done`.
         """
-        if self._pool is None:
+        if not self._targets:
             self._begin()
-        while len(self._begun) >= _WAITING_FOR_EACH * self._threads:
+        while len(self._begun) >= _WAITING_FOR_EACH * self._most:
             self._finish_first()
-        assert self._pool is not None
-        self._begun.append((self._pool.submit(self._work, job), done))
+        future: Future[tuple[T, int]] = Future()
+        self._begun.append((future, done))
+        self._jobs.put((future, job))
+        if not self._threads:
+            self._jobs.put(None)
+            self._serve(self._targets[0])
 
     def finish(self) -> None:
         """Wait for all jobs; raises as :meth:`run` does."""
@@ -79,25 +86,41 @@ class FileWorkers:
 
     def close(self) -> None:
         """Let the threads end, after the jobs that run; those that wait are dropped. Never raises."""
+        for future, _ in self._begun:
+            future.cancel()
         self._begun.clear()
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
 
     def _begin(self) -> None:
+        """Start the threads, none where the interpreter ends or the system has no more: then the caller does it all."""
         options = replace(self._target.options, progress=None)
-        for _ in range(self._threads):
-            self._targets.append(replace(self._target, pipeline=Pipeline(options, has_thread=False)))
-        self._spare = list(self._targets)
-        self._pool = ThreadPoolExecutor(self._threads, "tensorferry-files")
+        for _ in range(self._most):
+            target = replace(self._target, pipeline=Pipeline(options, has_thread=False))
+            self._targets.append(target)
+            thread = threading.Thread(target=self._serve, args=(target,), name="tensorferry-files", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                break
+            self._threads.append(thread)
 
-    def _work(self, job: Callable[[Target], T]) -> tuple[T, int]:
-        target = self._spare.pop()
-        before = target.pipeline.written_nbytes
-        try:
-            return job(target), target.pipeline.written_nbytes - before
-        finally:
-            self._spare.append(target)
+    def _serve(self, target: Target) -> None:
+        while (item := self._jobs.get()) is not None:
+            future, job = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            before = target.pipeline.written_nbytes
+            try:
+                result = job(target)
+            except BaseException as error:  # raised again in the calling thread
+                future.set_exception(error)
+            else:
+                future.set_result((result, target.pipeline.written_nbytes - before))
+            del item, future, job  # which hold memory of the caller
 
     def _finish_first(self) -> None:
         future, done = self._begun.popleft()
