@@ -33,9 +33,10 @@ def costs() -> str:
 
 
 def newest(folder: Path) -> tuple[Path, Run] | None:
-    """Return the run that started last, with its file."""
+    """Return the run that started last, with its file; runs of cases without a plan, such as exports, do not count."""
     runs = [(path, Run.load(path)) for path in sorted(folder.glob("*.json"))]
-    return max(runs, key=lambda pair: pair[1].started) if runs else None
+    planned = [(path, run) for path, run in runs if not run.results or any(result.plan for result in run.results)]
+    return max(planned, key=lambda pair: pair[1].started) if planned else None
 
 
 def table_of(path: Path, run: Run) -> str:

@@ -90,6 +90,16 @@ def test_a_failed_candidate_has_no_row(tmp_path: Path) -> None:
     assert "cast" not in cost_table.table_of(tmp_path / "made-up.json", made_up_run())
 
 
+def test_a_run_without_plans_is_not_taken(tmp_path: Path) -> None:
+    planned = made_up_run()
+    planned.save(tmp_path / "a.json")
+    without = [replace(result, plan=None) for result in planned.results]
+    replace(planned, results=without, started="2027-01-01T00:00:00+00:00").save(tmp_path / "b.json")
+    found = cost_table.newest(tmp_path)
+    assert found is not None
+    assert found[0].name == "a.json"
+
+
 def test_the_run_that_started_last_is_taken_whatever_its_name(tmp_path: Path) -> None:
     run_of([]).save(tmp_path / "z.json")
     replace(run_of([]), started="2027-01-01T00:00:00+00:00").save(tmp_path / "a.json")
