@@ -115,16 +115,7 @@ def _np_save(durable: bool) -> Callable[[Inputs], object]:
 def _plain(durable: bool, *, reserved: bool = False) -> Callable[[Inputs], object]:
     def write(inputs: Inputs) -> str:
         path: str = inputs["folder"] / "plain"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            if reserved:
-                os.posix_fallocate(file, 0, sum(array.nbytes for array in inputs["arrays"]))
-            for array in inputs["arrays"]:
-                _write(file, array)
-            if durable:
-                os.fsync(file)
-        finally:
-            os.close(file)
+        _write(path, inputs["arrays"], durable, reserved=reserved)
         return path
 
     return write
@@ -135,22 +126,25 @@ def _plain_files(durable: bool) -> Callable[[Inputs], object]:
         path: str = inputs["folder"] / "plain"
         os.mkdir(path)
         for name, array in zip(inputs["state"], inputs["arrays"], strict=True):
-            file = os.open(f"{path}/{name}", os.O_WRONLY | os.O_CREAT, 0o600)
-            try:
-                _write(file, array)
-                if durable:
-                    os.fsync(file)
-            finally:
-                os.close(file)
+            _write(f"{path}/{name}", [array], durable)
         return path
 
     return write
 
 
-def _write(file: int, array: Array) -> None:
-    view = array.data.cast("B")
-    while len(view):
-        view = view[os.write(file, view) :]
+def _write(path: str, arrays: list[Array], durable: bool, *, reserved: bool = False) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        if reserved:
+            os.posix_fallocate(file, 0, sum(array.nbytes for array in arrays))
+        for array in arrays:
+            view = array.data.cast("B")
+            while len(view):
+                view = view[os.write(file, view) :]
+        if durable:
+            os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _flush(path: str, durable: bool) -> None:

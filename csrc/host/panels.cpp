@@ -137,7 +137,8 @@ PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_
         is_word && plan.inner.to_step == plan.to_itemsize && plan.outer.from_step == plan.from_itemsize;
     if (item_by_item) group_items(plan);
     // Values that are made as well as moved are made in long rows.
-    if (item_by_item && !bits_move && plan.group.extent == 1 && plan.inner.extent < short_row_items) {
+    if (item_by_item && !bits_move && plan.inner.extent * plan.group.extent < short_row_items) {
+      ungroup_items(plan);
       plan_columns(plan, scratch_nbytes);
     } else if (item_by_item) {
       plan_transpose(plan, scratch_nbytes);

@@ -212,6 +212,11 @@ TEST(PlanPanels, MakesColumnsWhereRowsOfNewValuesWouldBeShort) {
   EXPECT_EQ(path(63, 8, false), CopyPath::columns);
   EXPECT_EQ(path(64, 8, false), CopyPath::transpose);
   EXPECT_EQ(path(3, 4, true), CopyPath::transpose);
+  // Two short axes that continue each other: columns of the last one.
+  const PanelPlan plan = plan_for({{64, 2, 3}, {24, 12, 4}, {2, 128, 256}, 4, 2}, false);
+  EXPECT_EQ(plan.path, CopyPath::columns);
+  EXPECT_EQ(plan.inner.extent, 3);
+  EXPECT_EQ(plan.rest_size, 1U);
 }
 
 TEST(PlanPanels, StepsWhereNoAxisIsWalkedItemByItemByBoth) {
