@@ -17,6 +17,7 @@ import time
 import numpy as np
 
 import tensorferry as ferry
+from helpers.moments import Moments
 
 _WIDTH = 40
 
@@ -54,7 +55,7 @@ def _append_forever(path: str, flushed: np.ndarray, seed: int) -> None:
 def main() -> None:
     """Play."""
     path, kills, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    chance = random.Random(seed)
+    moments = Moments(random.Random(seed), usual=0.025)
     flushed = np.frombuffer(mmap.mmap(-1, 8), np.int64)  # shared with the children
     counts = {"rows": 0, "broken": 0, "lost": 0, "grew": 0}
     with ferry.Writer(path, mode="append") as writer:  # so that no child spends its life importing
@@ -64,7 +65,7 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             _append_forever(path, flushed, seed + number)
-        time.sleep(chance.uniform(0, 0.05))
+        time.sleep(moments.next())
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         try:
@@ -75,7 +76,9 @@ def main() -> None:
         counts["broken"] += not whole
         found = 0 if rows is None else len(rows)
         counts["lost"] += found < max(int(flushed[0]), counts["rows"])
-        counts["grew"] += found > counts["rows"]
+        grew = found > counts["rows"]
+        moments.learn(grew)
+        counts["grew"] += grew
         counts["rows"] = found
         if found > 50_000:
             _begin_again(path)

@@ -1,7 +1,7 @@
 """Kills processes that save, at random moments, and reads what is there after each; run as a program of its own.
 
 Arguments: where the saves go, by its end in which format, how many kills, seed. Prints JSON: how often there was no
-file, a whole one, a broken one, and how often a temporary file had been begun.
+file, a whole one, a broken one, how often a save had come to its end, and how often a temporary file had been begun.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 import numpy as np
 import safetensors.numpy
 
+from helpers.moments import Moments
 from tensorferry._io.save import save
 
 _SIZES = (3, 4_000, 160_000)  # the last is written by a thread
@@ -55,6 +56,10 @@ def _state(path: str) -> str:
     return "whole" if len(versions) == 1 and sizes == _SIZES else "broken"
 
 
+def _when_made(path: str) -> int | None:
+    return os.stat(path).st_mtime_ns if os.path.lexists(path) else None
+
+
 def _seconds_of_a_save(path: str) -> float:
     """Save twice beside; the first time everything is imported, so that no child spends its life with that."""
     end = "/" if path.endswith("/") else path[path.rindex(".") :]
@@ -70,17 +75,20 @@ def _seconds_of_a_save(path: str) -> float:
 def main() -> None:
     """Play."""
     path, kills, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    chance = random.Random(seed)
     folder = os.path.dirname(path.rstrip("/"))
-    counts = {"absent": 0, "whole": 0, "broken": 0, "interrupted": 0}
-    usual = _seconds_of_a_save(path)
+    counts = {"absent": 0, "whole": 0, "broken": 0, "replaced": 0, "interrupted": 0}
+    moments = Moments(random.Random(seed), usual=2 * _seconds_of_a_save(path))
     for _ in range(kills):
+        before = _when_made(path)
         pid = os.fork()
         if pid == 0:
             _save_forever(path)
-        time.sleep(chance.uniform(0, 4 * usual))
+        time.sleep(moments.next())
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+        replaced = _when_made(path) != before
+        moments.learn(replaced)
+        counts["replaced"] += replaced
         counts[_state(path)] += 1
         counts["interrupted"] += any(name.endswith(".ferry-tmp") for name in os.listdir(folder))
     save(_values(0), path, overwrite=True)
