@@ -20,13 +20,17 @@ LAYOUTS: dict[str, Callable[[_Fill, int, int], Any]] = {
     "contiguous": lambda fill, rows, columns: fill(rows, columns),
     "every other row": lambda fill, rows, columns: fill(2 * rows, columns)[::2],
     "every other column": lambda fill, rows, columns: fill(rows, 2 * columns)[:, ::2],
+    "every other row of 7": lambda fill, rows, columns: fill(2 * (rows * columns // 7), 7)[::2],
     "pitched": lambda fill, rows, columns: fill(rows, columns + columns // 4)[:, :columns],
     "transposed": lambda fill, rows, columns: fill(columns, rows).T,
     "channels last": lambda fill, rows, columns: fill(rows, columns // 4, 4).permute(2, 0, 1),
     "repeated row": lambda fill, rows, columns: fill(1, columns).expand(rows, columns),
     "repeated column": lambda fill, rows, columns: fill(rows, 1).expand(rows, columns),
 }
-"""Each makes a tensor of ``rows * columns`` elements, given a function that fills a contiguous one of any shape."""
+"""Each makes a tensor of ``rows * columns`` elements, given a function that fills a contiguous one of any shape.
+
+Rows of 7, as of boxes in space, leave out those that make no whole row.
+"""
 
 ARRAY_LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "rows reversed": lambda a: a[::-1],

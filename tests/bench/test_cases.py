@@ -207,7 +207,11 @@ def test_bytes_moved_are_those_of_the_source_and_of_the_result(case, point):
     expected = case.expected(inputs)
     written = 0 if isinstance(expected, bool) else expected.nbytes
     assert case.nbytes(inputs) == read + written
-    assert point.get("nbytes", read) in (read, sum(source.nbytes for source in sources))
+    shown = sum(source.nbytes for source in sources)
+    if point.get("layout") == "every other row of 7":
+        assert 0 <= point["nbytes"] - shown < 7 * sources[0].itemsize  # what makes no whole row is left out
+    else:
+        assert point.get("nbytes", read) in (read, shown)
 
 
 def as_bits(source: Any) -> np.ndarray:
@@ -281,7 +285,7 @@ def test_the_sweep_goes_from_1_kib_to_256_mib_for_every_kind_of_layout():
     points = CASES["copy.sweep"].points
     assert min(point["nbytes"] for point in points) == 1 << 10
     assert max(point["nbytes"] for point in points) == 256 * MIB
-    assert len({point["layout"] for point in points}) == 8
+    assert len({point["layout"] for point in points}) == 9
 
 
 def test_a_failed_import_in_a_child_is_a_wrong_value(capfd):

@@ -1,4 +1,5 @@
 // Moves items of fixed size between rows of any steps.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -31,22 +32,55 @@ struct Word<8> {
   using Type = std::uint64_t;
 };
 
+template <>
+struct Word<16> {
+  using Type [[gnu::vector_size(16)]] = std::uint64_t;
+};
+template <>
+struct Word<32> {
+  using Type [[gnu::vector_size(32)]] = std::uint64_t;
+};
+template <>
+struct Word<64> {
+  using Type [[gnu::vector_size(64)]] = std::uint64_t;
+};
+
+// How an item becomes another; here, by any number of bytes. It goes by words, the last of which may overlap the one
+// before. Compilers would put an item of odd size together in memory, and wait there for its parts.
 template <std::size_t nbytes>
 struct Same {
-  struct Item {
-    std::byte bytes[nbytes];
-  };
-  static Item change(const Item& item) noexcept { return item; }
+  static constexpr std::size_t size = nbytes;
+  static constexpr bool is_word = nbytes <= 8 && std::has_single_bit(nbytes);
+
+  static void move(std::byte* to, const std::byte* from) noexcept {
+    constexpr std::size_t word_nbytes = std::min<std::size_t>(std::bit_floor(nbytes), vector_nbytes);
+    constexpr std::size_t words = (nbytes + word_nbytes - 1) / word_nbytes;
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < words; ++i) {
+      const std::size_t at = std::min(i * word_nbytes, nbytes - word_nbytes);
+      typename Word<word_nbytes>::Type word;
+      std::memcpy(&word, from + at, word_nbytes);
+      std::memcpy(to + at, &word, word_nbytes);
+    }
+  }
 };
-template <std::size_t nbytes>
-  requires(nbytes <= 8 && std::has_single_bit(nbytes))
-struct Same<nbytes> {
-  using Item = Word<nbytes>::Type;
-  static Item change(Item item) noexcept { return item; }
+
+// One that fits a register, or two of them, and changes.
+template <class Item, Item (*change)(const Item&) noexcept>
+struct Changed {
+  static constexpr std::size_t size = sizeof(Item);
+  static constexpr bool is_word = std::is_integral_v<Item>;
+
+  static void move(std::byte* to, const std::byte* from) noexcept {
+    Item item;
+    std::memcpy(&item, from, sizeof(item));
+    item = change(item);
+    std::memcpy(to, &item, sizeof(item));
+  }
 };
 
 template <class Int>
-Int reversed(Int value) noexcept {
+Int reversed(const Int& value) noexcept {
   if constexpr (sizeof(Int) == 1) return value;
   if constexpr (sizeof(Int) == 2) return __builtin_bswap16(value);
   if constexpr (sizeof(Int) == 4) return __builtin_bswap32(value);
@@ -54,53 +88,42 @@ Int reversed(Int value) noexcept {
 }
 
 template <std::size_t nbytes>
-struct Swapped {
-  using Item = Word<nbytes>::Type;
-  static Item change(Item item) noexcept { return reversed(item); }
-};
+using Swapped = Changed<typename Word<nbytes>::Type, reversed>;
 
 // Each half by itself. What looks like a rotation of the whole becomes one vector shuffle.
-template <std::size_t nbytes>
-struct SwappedParts {
-  using Part = Word<nbytes / 2>::Type;
-  struct Item {
-    Part parts[2];
-  };
-  static Item change(const Item& item) noexcept { return {{reversed(item.parts[0]), reversed(item.parts[1])}}; }
+template <class Part>
+struct Pair {
+  Part parts[2];
 };
-
-struct Truth {
-  using Item = std::uint8_t;
-  static Item change(Item item) noexcept { return item != 0 ? 1 : 0; }
-};
-
-template <class How>
-inline void move_item(std::byte* to, const std::byte* from) noexcept {
-  typename How::Item item;
-  std::memcpy(&item, from, sizeof(item));
-  item = How::change(item);
-  std::memcpy(to, &item, sizeof(item));
+template <class Part>
+Pair<Part> both_reversed(const Pair<Part>& item) noexcept {
+  return {{reversed(item.parts[0]), reversed(item.parts[1])}};
 }
+template <std::size_t nbytes>
+using SwappedParts = Changed<Pair<typename Word<nbytes / 2>::Type>, both_reversed>;
+
+std::uint8_t as_truth(const std::uint8_t& item) noexcept { return item != 0 ? 1 : 0; }
+using Truth = Changed<std::uint8_t, as_truth>;
 
 // A step is a number or, for loops that become vector code, an integral constant.
 template <class How, class ToStep, class FromStep>
 inline void move_items(std::byte* to, ToStep to_step, const std::byte* from, FromStep from_step,
                        std::int64_t count) noexcept {
   constexpr bool any_steps = std::is_same_v<ToStep, std::int64_t> || std::is_same_v<FromStep, std::int64_t>;
-  constexpr bool item_by_item = any_steps || !std::is_integral_v<typename How::Item>;
+  constexpr bool item_by_item = any_steps || !How::is_word;
   if constexpr (item_by_item) {  // a processor jumps back once a cycle, and could move two items meanwhile
     for (; count >= 8; count -= 8, to += 8 * to_step, from += 8 * from_step) {
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) move_item<How>(to + k * to_step, from + k * from_step);
+      for (int k = 0; k < 8; ++k) How::move(to + k * to_step, from + k * from_step);
     }
   }
-  for (std::int64_t i = 0; i < count; ++i) move_item<How>(to + i * to_step, from + i * from_step);
+  for (std::int64_t i = 0; i < count; ++i) How::move(to + i * to_step, from + i * from_step);
 }
 
 template <class How>
 void move(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
           std::int64_t count) noexcept {
-  constexpr auto size = static_cast<std::int64_t>(sizeof(typename How::Item));
+  constexpr auto size = static_cast<std::int64_t>(How::size);
   if (to_step != size) {
     if (from_step == size) return move_items<How>(to, to_step, from, Fixed<size>{}, count);
     return move_items<How>(to, to_step, from, from_step, count);
