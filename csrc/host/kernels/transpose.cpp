@@ -158,21 +158,21 @@ void transpose(std::byte* to, std::int64_t to_stride, const std::byte* from, std
   if constexpr (side<T>() == 1) {
     transpose_items<T>(to, to_stride, from, from_stride, rows, columns);
   } else {
-    constexpr std::int64_t across = vector_nbytes / size;  // rows
-    constexpr std::int64_t along = side<T>();              // columns
-    const std::int64_t whole_rows = rows / across * across;
+    constexpr std::int64_t along = block_columns<T>;
+    const std::int64_t whole_rows = rows / register_items<T> * register_items<T>;
     const std::int64_t whole_columns = columns / along * along;
     // Along the source's rows: with strides that are powers of two, lines that are left half read do not stay cached.
     // A line of the destination that is streamed is finished before the next one.
-    constexpr std::int64_t line = reach == Reach::stream ? line_nbytes / size : along;
+    constexpr std::int64_t line = reach == Reach::stream ? std::max<std::int64_t>(line_nbytes / size, along) : along;
     for (std::int64_t c = 0; c < whole_columns; c += line) {
-      for (std::int64_t r = 0; r < whole_rows; r += across) {
+      for (std::int64_t r = 0; r < whole_rows; r += block_rows<T>) {
         for (std::int64_t part = c; part < std::min(c + line, whole_columns); part += along) {
           const std::byte* source = from + part * from_stride + r * size;
           if constexpr (reach != Reach::near) {
-            if (part + ahead < columns) fetch(source + ahead * from_stride, from_stride, along);
+            const bool next_line = block_rows<T> * size >= line_nbytes || r * size % line_nbytes == 0;
+            if (next_line && part + ahead < columns) fetch(source + ahead * from_stride, from_stride, along);
           }
-          transpose_lanes<T, along, reach>(to + r * to_stride + part * size, to_stride, source, from_stride);
+          transpose_block<T, reach>(to + r * to_stride + part * size, to_stride, source, from_stride);
         }
       }
     }

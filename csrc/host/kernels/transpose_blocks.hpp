@@ -99,14 +99,17 @@ template <class T, int n, Reach reach>
 inline void transpose_lanes(std::byte* to, std::int64_t to_stride, const std::byte* from,
                             std::int64_t from_stride) noexcept {
   Vector<T> rows[std::size_t{n}];
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) rows[i] = load<Vector<T>>(from + i * from_stride);
   interleave_rows<T, n>(rows);
   constexpr int lane_nbytes = n * static_cast<int>(sizeof(T));
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) {
     if constexpr (reach == Reach::stream && lane_nbytes == vector_nbytes) {
       stream_vector(to + i * to_stride, rows[i]);
       continue;
     }
+#pragma GCC unroll 16
     for (int lane = 0; lane < vector_nbytes / lane_nbytes; ++lane) {
       std::memcpy(to + (lane * n + i) * to_stride, reinterpret_cast<const std::byte*>(&rows[i]) + lane * lane_nbytes,
                   lane_nbytes);
@@ -143,14 +146,45 @@ inline Pieces<T, count> load_pieces(const std::byte* from, std::int64_t step) no
 }
 
 // As many rows as a piece holds: each lane transposes columns of its own, so that whole registers are written.
-template <class T>
+template <class T, Reach reach = Reach::near>
 inline void transpose_few_rows(std::byte* to, std::int64_t to_stride, const std::byte* from,
                                std::int64_t from_stride) noexcept {
   constexpr int n = piece_items<T>;
   Vector<T> rows[std::size_t{n}];
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) rows[i] = load_pieces<T, pieces>(from + i * from_stride, n * from_stride);
   interleave_rows<T, n>(rows);
-  for (int i = 0; i < n; ++i) store(to + i * to_stride, rows[i]);
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) {
+    if constexpr (reach == Reach::stream) {
+      stream_vector(to + i * to_stride, rows[i]);
+    } else {
+      store(to + i * to_stride, rows[i]);
+    }
+  }
+}
+
+// Does a block take a piece of as many columns as a register holds, so that whole registers are written? Larger items
+// are transposed within whole registers.
+template <class T>
+inline constexpr bool by_pieces = sizeof(T) <= 2 && pieces > 1;
+
+// The block by which most items are transposed.
+template <class T>
+inline constexpr int register_items = vector_nbytes / static_cast<int>(sizeof(T));
+template <class T>
+inline constexpr int block_rows = by_pieces<T> ? piece_items<T> : register_items<T>;
+template <class T>
+inline constexpr int block_columns = by_pieces<T> ? register_items<T> : side<T>();
+
+template <class T, Reach reach>
+inline void transpose_block(std::byte* to, std::int64_t to_stride, const std::byte* from,
+                            std::int64_t from_stride) noexcept {
+  if constexpr (by_pieces<T>) {
+    transpose_few_rows<T, reach>(to, to_stride, from, from_stride);
+  } else {
+    transpose_lanes<T, block_columns<T>, reach>(to, to_stride, from, from_stride);
+  }
 }
 
 // Half a piece, of items of one or two bytes.
@@ -191,8 +225,10 @@ inline void transpose_half_rows(std::byte* to, std::int64_t to_stride, const std
                                 std::int64_t rows) noexcept {
   constexpr int n = half_items<T>;
   Vector<Twice<T>> pairs[std::size_t{n}];
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) pairs[i] = load_pairs<T, pieces>(from + 2 * i * from_stride, from_stride);
   interleave_rows<Twice<T>, n>(pairs);
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) {
     if (i < rows) store(to + i * to_stride, pairs[i]);
   }
@@ -204,11 +240,15 @@ inline void transpose_half_columns(std::byte* to, std::int64_t to_stride, const 
                                    std::int64_t from_stride, std::int64_t columns) noexcept {
   constexpr int n = half_items<T>;
   Vector<T> rows[std::size_t{n}];
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) rows[i] = i < columns ? load<Vector<T>>(from + i * from_stride) : Vector<T>{};
   interleave_rows<T, piece_items<T>, n>(rows);
   const std::byte* next = reinterpret_cast<const std::byte*>(rows);
+#pragma GCC unroll 16
   for (int piece = 0; piece < pieces; ++piece, next += piece_nbytes) {
+#pragma GCC unroll 16
     for (int i = 0; i < n; ++i) {
+#pragma GCC unroll 16
       for (int half = 0; half < 2; ++half, to += to_stride) {
         std::memcpy(to, next + i * vector_nbytes + half * piece_nbytes / 2, piece_nbytes / 2);
       }
