@@ -36,6 +36,10 @@ add_library(ferry_engine STATIC
   ${ferry_csrc}/transfer/plan.cpp
 )
 target_include_directories(ferry_engine PUBLIC ${ferry_csrc})
+# A fused multiply-add rounds once where two operations round twice: results would differ between processors and levels.
+# Where every processor has one, as on 64-bit ARM, compilers fuse unless told not to.
+set(ferry_one_rounding -ffp-contract=off)
+target_compile_options(ferry_engine PUBLIC ${ferry_one_rounding})
 find_package(Threads REQUIRED)
 target_link_libraries(ferry_engine PUBLIC Threads::Threads PRIVATE ferry_options)
 
@@ -51,6 +55,7 @@ function(ferry_kernel_level level)
     ${ferry_csrc}/host/kernels/flip.cpp
     ${ferry_csrc}/host/kernels/image.cpp
     ${ferry_csrc}/host/kernels/move.cpp
+    ${ferry_csrc}/host/kernels/rows.cpp
     ${ferry_csrc}/host/kernels/scan.cpp
     ${ferry_csrc}/host/kernels/stream.cpp
     ${ferry_csrc}/host/kernels/table.cpp
@@ -58,9 +63,8 @@ function(ferry_kernel_level level)
   )
   target_include_directories(ferry_kernels_${level} PRIVATE ${ferry_csrc})
   target_compile_definitions(ferry_kernels_${level} PRIVATE FERRY_LEVEL=${level})
-  # A fused multiply-add rounds once where two operations round twice: results would differ between levels. Nobody asks
-  # for the exceptions that arithmetic on lanes without a result might raise.
-  target_compile_options(ferry_kernels_${level} PRIVATE ${ARGN} -ffp-contract=off -fno-trapping-math
+  # Nobody asks for the exceptions that arithmetic on lanes without a result might raise.
+  target_compile_options(ferry_kernels_${level} PRIVATE ${ARGN} ${ferry_one_rounding} -fno-trapping-math
     "$<$<CONFIG:Release>:-O3>")
   target_link_libraries(ferry_kernels_${level} PRIVATE ferry_options)
   target_link_libraries(ferry_engine PRIVATE $<TARGET_OBJECTS:ferry_kernels_${level}>)

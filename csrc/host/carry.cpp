@@ -12,6 +12,7 @@
 #include "host/caster.hpp"
 #include "host/panels.hpp"
 #include "host/parallel.hpp"
+#include "host/row_maker.hpp"
 
 namespace ferry {
 namespace {
@@ -20,22 +21,12 @@ constexpr std::int64_t one_row_nbytes = 256 * 1024;  // nothing to plan below th
 constexpr std::int64_t piece_nbytes = 256 * 1024;    // what a thread takes at a time
 constexpr std::int64_t panel_nbytes = 64 * 1024;     // of a transposed panel
 constexpr std::int64_t scratch_nbytes = 96 * 1024;   // the same with padding
-constexpr std::int64_t line_nbytes = 64;
-constexpr std::int64_t fetched_row_nbytes = 2048;
 constexpr std::int64_t small_transpose_nbytes = 128 * 1024;
 constexpr std::int64_t streamed_nbytes = 256;  // shorter runs would be all head and tail
-constexpr std::int64_t streamed_cast_nbytes = 4096;
 
 std::size_t log2_of(std::int64_t itemsize) noexcept {
   return static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(itemsize)));
 }
-
-// Room for what is copied twice: rows of a transposed panel, and casts on their way past the caches.
-template <std::int64_t nbytes>
-struct Scratch {
-  alignas(64) std::array<std::byte, static_cast<std::size_t>(nbytes)> bytes;
-  std::byte* data() noexcept { return bytes.data(); }
-};
 
 template <class Body>
 void for_each_piece(const PanelPlan& plan, Body&& body) {
@@ -52,79 +43,6 @@ void for_each_piece(const PanelPlan& plan, Body&& body) {
     const std::int64_t first = piece * per_piece;
     body(first, std::min(first + per_piece, plan.panels));
   });
-}
-
-// How one row is made; `stream` sends packed rows past the caches.
-class RowMaker {
- public:
-  RowMaker(const PanelPlan& plan, const RowPass& pass, bool stream) noexcept
-      : row_(pass.row), to_itemsize_(plan.to_itemsize), stream_(stream) {
-    if (!pass.bits_move) return;
-    bits_move_ = true;
-    row_ = kernels().move[static_cast<std::size_t>(plan.to_itemsize - 1)];
-  }
-
-  void operator()(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
-                  std::int64_t count) const noexcept {
-    if (!stream_ || to_step != to_itemsize_) {
-      row_(to, to_step, from, from_step, count);
-    } else if (bits_move_ && from_step == to_itemsize_) {
-      kernels().stream_copy(to, from, count * to_itemsize_);
-    } else {
-      Scratch<streamed_cast_nbytes> scratch;
-      const std::int64_t most = streamed_cast_nbytes / to_itemsize_;
-      for (std::int64_t first = 0; first < count; first += most) {
-        const std::int64_t length = std::min(most, count - first);
-        row_(scratch.data(), to_itemsize_, from + first * from_step, from_step, length);
-        kernels().stream_copy(to + first * to_itemsize_, scratch.data(), length * to_itemsize_);
-      }
-    }
-  }
-
- private:
-  MoveRow row_;
-  std::int64_t to_itemsize_;
-  bool bits_move_ = false;
-  bool stream_;
-};
-
-// Fetches rows some time before they are copied: those that end before the processor has seen where they lead.
-class RowFetch {
- public:
-  explicit RowFetch(const PanelPlan& plan) noexcept
-      : row_nbytes_(plan.inner.extent * plan.from_itemsize), step_(plan.outer.from_step) {
-    if (plan.to_nbytes < stream_threshold_nbytes() / 4) row_nbytes_ = 0;  // likely to be in a cache
-    const bool short_rows = plan.inner.from_step == plan.from_itemsize && row_nbytes_ <= fetched_row_nbytes;
-    if (!short_rows || std::abs(step_) < 2 * row_nbytes_) row_nbytes_ = 0;
-    if (row_nbytes_ > 0) step_ *= std::max<std::int64_t>(fetched_row_nbytes / row_nbytes_, 1);
-  }
-
-  void operator()(const std::byte* row) const noexcept {
-    for (std::int64_t at = 0; at < row_nbytes_; at += line_nbytes) __builtin_prefetch(row + step_ + at, 0, 2);
-  }
-
- private:
-  std::int64_t row_nbytes_;  // 0: leave it to the processor
-  std::int64_t step_;        // from a row to the one to fetch
-};
-
-// Along the longer axis, so that rows are long.
-template <class Row>
-void by_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
-  const PairAxis& inner = plan.inner;
-  const PairAxis& outer = plan.outer;
-  const bool either = plan.path == CopyPath::steps || plan.path == CopyPath::columns;
-  if (either && panel.outer > panel.inner && panel.inner < 16) {
-    for (std::int64_t i = 0; i < panel.inner; ++i) {
-      row(panel.to + i * inner.to_step, outer.to_step, panel.from + i * inner.from_step, outer.from_step, panel.outer);
-    }
-  } else {
-    const RowFetch fetch(plan);
-    for (std::int64_t o = 0; o < panel.outer; ++o) {
-      fetch(panel.from + o * outer.from_step);
-      row(panel.to + o * outer.to_step, inner.to_step, panel.from + o * outer.from_step, inner.from_step, panel.inner);
-    }
-  }
 }
 
 // Rows of the destination are gathered in the scratch, then made from it.
@@ -246,6 +164,12 @@ void carry_rows(const Walk<2>& walk, const RowPass& pass, std::int64_t to_itemsi
     return;
   }
   const bool stream = plan.to_nbytes >= stream_threshold_nbytes() && longest_run_nbytes(plan) >= streamed_nbytes;
+  if (!stream && pass.bits_move && has_short_rows(plan)) {
+    for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+      plan.for_each_panel(begin, end, [&](const Panel& panel) { by_short_rows(plan, panel); });
+    });
+    return;
+  }
   const RowMaker row(plan, pass, stream);
   for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
     plan.for_each_panel(begin, end, [&](const Panel& panel) { by_rows(plan, panel, row); });

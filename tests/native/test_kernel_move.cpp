@@ -46,6 +46,26 @@ TEST_P(KernelMove, MovesItemsOfEverySizeAndNothingElse) {
   }
 }
 
+TEST_P(KernelMove, CopiesRowsOfEveryLengthAndNothingElse) {
+  Random random(36);
+  for (std::int64_t nbytes = 0; nbytes <= longest_short_row_nbytes + 1; ++nbytes) {
+    for (const std::int64_t apart : {std::int64_t{0}, std::int64_t{1}, std::int64_t{64}}) {
+      const std::int64_t count = random.between(0, 5);
+      const std::int64_t to_step = (nbytes + apart) * (random.between(0, 1) != 0 ? 1 : -1);
+      const std::int64_t from_step = random.between(-1, 1) * (nbytes + random.between(0, 9));
+      RowMemory from(random, nbytes, from_step, count);
+      RowMemory to(random, nbytes, to_step, count);
+      RowMemory expected = to;
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::memcpy(expected.item(i), from.item(i), static_cast<std::size_t>(nbytes));
+      }
+      level().copy_rows(to.row(), to_step, from.row(), from_step, count, nbytes);
+      ASSERT_EQ(to.bytes(), expected.bytes())
+          << count << " rows of " << nbytes << " bytes, steps " << to_step << " and " << from_step;
+    }
+  }
+}
+
 TEST_P(KernelMove, SwapsTheBytesOfAnItem) {
   Random random(32);
   EXPECT_EQ(level().swap.front(), nullptr);

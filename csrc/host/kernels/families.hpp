@@ -14,6 +14,9 @@ extern const std::array<Transpose, 5> far_transposes;
 extern const std::array<Transpose, 5> streamed_transposes;
 extern const std::array<MoveRow, longest_item_nbytes> moves;  // by the item size less one
 
+void copy_rows(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t rows,
+               std::int64_t nbytes) noexcept;
+
 // Reverses the bytes of each part; by log2 of the item size, and of its two parts for complex items.
 extern const std::array<MoveRow, 5> swaps;
 extern const std::array<MoveRow, 5> complex_swaps;

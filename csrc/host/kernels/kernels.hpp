@@ -15,6 +15,10 @@ namespace ferry {
 using MoveRow = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
                          std::int64_t count) noexcept;
 
+// Copies rows of `nbytes`; a step is the distance from one to the next. No two rows overlap.
+using CopyRows = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                          std::int64_t rows, std::int64_t nbytes) noexcept;
+
 // to[r * to_stride + c * itemsize] = from[c * from_stride + r * itemsize] for r < rows, c < columns.
 using Transpose = void (*)(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
                            std::int64_t rows, std::int64_t columns) noexcept;
@@ -38,10 +42,14 @@ using MapRow = void (*)(std::byte* to, const std::byte* from, std::int64_t count
 // Items of up to so many bytes are moved by loops of their own.
 inline constexpr std::size_t longest_item_nbytes = 64;
 
+// Rows of up to so many bytes are copied by loops of their own.
+inline constexpr std::int64_t longest_short_row_nbytes = 512;
+
 struct Kernels {
   std::string_view level;
   StreamCopy stream_copy;
-  std::array<MoveRow, longest_item_nbytes> move;   // by the item size less one
+  std::array<MoveRow, longest_item_nbytes> move;  // by the item size less one
+  CopyRows copy_rows;
   std::array<Transpose, 5> transpose;              // by log2 of the item size, 1 to 16 bytes; as are the next four
   std::array<Transpose, 5> far_transpose;          // fetches the source ahead
   std::array<Transpose, 5> streamed_transpose;     // also writes past the caches, to rows that begin with a cache line
