@@ -67,6 +67,7 @@ struct Torch {
   Method detach;
   Method storage_offset;
   Property dtype;
+  Property requires_grad;
   PyObject* is_copy_on_write = nullptr;  // once it was asked for; None where torch has no such function
   bool has_lazy_snapshots = false;
 };
@@ -95,6 +96,7 @@ bool find_torch() {
   torch.detach.bind_to(tensor.get(), "detach");
   torch.storage_offset.bind_to(tensor.get(), "storage_offset");
   torch.dtype.bind_to(tensor.get(), "dtype");
+  torch.requires_grad.bind_to(tensor.get(), "requires_grad");
   torch.uint8 = checked(PyObject_GetAttrString(module, "uint8")).release();
   torch.int8 = checked(PyObject_GetAttrString(module, "int8")).release();
   torch.parameter = reinterpret_cast<PyTypeObject*>(PyRef(parameter).release());
@@ -185,6 +187,7 @@ bool torch_is_neg(PyObject* tensor) { return truth(torch.is_neg(tensor)); }
 bool torch_is_conj(PyObject* tensor) { return truth(torch.is_conj(tensor)); }
 PyRef torch_storage(PyObject* tensor) { return torch.storage(tensor); }
 PyRef torch_dtype(PyObject* tensor) { return torch.dtype(tensor); }
+bool torch_requires_grad(PyObject* tensor) { return truth(torch.requires_grad(tensor)); }
 PyRef torch_detach(PyObject* tensor) { return torch.detach(tensor); }
 
 bool fits_storage(PyObject* tensor, PyObject* storage, const DLTensor& described, std::int64_t itemsize) {

@@ -31,6 +31,7 @@ bool torch_is_neg(PyObject* tensor);
 bool torch_is_conj(PyObject* tensor);
 PyRef torch_storage(PyObject* tensor);
 PyRef torch_dtype(PyObject* tensor);
+bool torch_requires_grad(PyObject* tensor);
 PyRef torch_detach(PyObject* tensor);
 
 // Does the storage hold every element that shape and strides reach? Not after somebody shrank it.

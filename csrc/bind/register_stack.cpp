@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bind/errors.hpp"
+#include "bind/exchange.hpp"
 #include "bind/gil.hpp"
 #include "bind/register.hpp"
 #include "bind/threads.hpp"
@@ -50,16 +51,12 @@ class Batch {
   std::vector<PyRef> owners_;
 };
 
-bool requires_grad(PyObject* tensor) {
-  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
-  const PyRef answer = PyRef::steal(PyObject_GetAttr(tensor, name));
-  if (answer) return answer.get() != Py_False;
-  PyErr_Clear();
-  return true;
-}
-
+// Nothing for an item that Python has to look at.
 std::optional<Source> taken_here(PyObject* item, bool refuses_grad) {
-  if (refuses_grad && !PyArray_CheckExact(item) && requires_grad(item)) return std::nullopt;
+  if (refuses_grad && !PyArray_CheckExact(item)) {
+    const FastType* type = fast_type(Py_TYPE(item));
+    if (type == nullptr || !type->is_torch || torch_requires_grad(item)) return std::nullopt;
+  }
   return plain_source(item);
 }
 

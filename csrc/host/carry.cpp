@@ -45,32 +45,57 @@ void for_each_piece(const PanelPlan& plan, Body&& body) {
   });
 }
 
-// Rows of the destination are gathered in the scratch, then made from it.
-template <class Row>
-void by_transpose(const PanelPlan& plan, const Panel& panel, Transpose transpose, std::byte* scratch, Row&& row) {
-  // An odd number of lines: rows of the scratch must not fall into few sets of the cache.
-  const std::int64_t group = plan.group.extent;
-  const std::int64_t items = panel.inner * group;
-  const std::int64_t lines = (items * plan.from_itemsize + line_nbytes - 1) / line_nbytes;
-  const std::int64_t stride = (lines | 1) * line_nbytes;
-  if (group == 1) {
-    transpose(scratch, stride, panel.from, plan.inner.from_step, panel.outer, panel.inner);
-  } else {
-    for (std::int64_t i = 0; i < panel.inner; ++i) {
-      transpose(scratch + i * group * plan.from_itemsize, stride, panel.from + i * plan.inner.from_step,
-                plan.group.from_step, panel.outer, group);
+// Rows of so many bytes are an odd number of lines apart: they must not fall into few sets of the cache.
+std::int64_t padded(std::int64_t nbytes) noexcept {
+  return ((nbytes + line_nbytes - 1) / line_nbytes | 1) * line_nbytes;
+}
+
+// What is transposed: columns of the destination, each in one piece.
+struct Columns {
+  const std::byte* first;
+  std::int64_t step;
+  std::int64_t count;
+};
+
+// Those of a group are brought together in `packed`.
+Columns columns_of(const PanelPlan& plan, const Panel& panel, std::byte* packed) noexcept {
+  PairAxis along = plan.group;
+  if (along.extent == 1) return {panel.from, plan.inner.from_step, panel.inner};
+  PairAxis across = plan.inner;
+  across.extent = panel.inner;
+  const std::int64_t nbytes = panel.outer * plan.from_itemsize;
+  const std::int64_t step = nbytes % (2 * line_nbytes) == 0 ? nbytes + line_nbytes : nbytes;
+  const Columns columns{packed, step, across.extent * along.extent};
+  along.to_step = step;
+  across.to_step = step * along.extent;
+  if (across.extent > along.extent) std::swap(across, along);
+  for (std::int64_t a = 0; a < across.extent; ++a) {
+    std::byte* to = packed + a * across.to_step;
+    const std::byte* from = panel.from + a * across.from_step;
+    if (nbytes <= static_cast<std::int64_t>(longest_item_nbytes)) {
+      kernels().move[static_cast<std::size_t>(nbytes - 1)](to, along.to_step, from, along.from_step, along.extent);
+    } else {
+      kernels().copy_rows(to, along.to_step, from, along.from_step, along.extent, nbytes);
     }
   }
+  return columns;
+}
+
+// Rows of the destination are gathered in the scratch, then made from it.
+template <class Row>
+void by_transpose(const PanelPlan& plan, const Panel& panel, Transpose transpose, const Columns& columns,
+                  std::byte* scratch, Row&& row) {
+  const std::int64_t stride = padded(columns.count * plan.from_itemsize);
+  transpose(scratch, stride, columns.first, columns.step, panel.outer, columns.count);
   for (std::int64_t o = 0; o < panel.outer; ++o) {
-    row(panel.to + o * plan.outer.to_step, plan.to_itemsize, scratch + o * stride, plan.from_itemsize, items);
+    row(panel.to + o * plan.outer.to_step, plan.to_itemsize, scratch + o * stride, plan.from_itemsize, columns.count);
   }
 }
 
 // Columns of the destination are made in the scratch, then transposed from it.
 template <class Row>
 void by_columns(const PanelPlan& plan, const Panel& panel, std::byte* scratch, Row&& row) {
-  const std::int64_t lines = (panel.outer * plan.to_itemsize + line_nbytes - 1) / line_nbytes;
-  const std::int64_t stride = (lines | 1) * line_nbytes;
+  const std::int64_t stride = padded(panel.outer * plan.to_itemsize);
   for (std::int64_t i = 0; i < panel.inner; ++i) {
     row(scratch + i * stride, plan.to_itemsize, panel.from + i * plan.inner.from_step, plan.from_itemsize, panel.outer);
   }
@@ -97,8 +122,10 @@ bool rows_begin_lines(const PanelPlan& plan) noexcept {
 
 void transpose_panels(const PanelPlan& plan, Transpose transpose) {
   for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+    Scratch<scratch_nbytes> packed;
     plan.for_each_panel(begin, end, [&](const Panel& panel) {
-      transpose(panel.to, plan.outer.to_step, panel.from, plan.inner.from_step, panel.outer, panel.inner);
+      const Columns columns = columns_of(plan, panel, packed.data());
+      transpose(panel.to, plan.outer.to_step, columns.first, columns.step, panel.outer, columns.count);
     });
     stream_fence();
   });
@@ -120,18 +147,18 @@ void carry_transposed(PanelPlan& plan, const RowPass& pass) {
   const bool grouped = plan.group.extent > 1;
   const bool few = longest_run_nbytes(plan) < 2 * line_nbytes || plan.outer.extent <= 4;
   const bool near = plan.to_nbytes <= small_transpose_nbytes || (!large && rows_stay_cached(plan));
-  if (pass.bits_move && !grouped && (few || near)) {
-    return transpose_panels(plan, kernels().transpose[size]);
-  }
+  if (pass.bits_move && (few || near)) return transpose_panels(plan, kernels().transpose[size]);
   if (pass.bits_move && !grouped && large && plan.to_itemsize >= 4 && rows_begin_lines(plan)) {
     plan.cut(512, 4 * line_nbytes / plan.to_itemsize);
     return transpose_panels(plan, kernels().streamed_transpose[size]);
   }
   const RowMaker row(plan, pass, large && longest_run_nbytes(plan) >= streamed_nbytes);
+  const Transpose transpose = grouped ? kernels().transpose[size] : kernels().far_transpose[size];
   for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+    Scratch<scratch_nbytes> packed;
     Scratch<scratch_nbytes> scratch;
     plan.for_each_panel(begin, end, [&](const Panel& panel) {
-      by_transpose(plan, panel, kernels().far_transpose[size], scratch.data(), row);
+      by_transpose(plan, panel, transpose, columns_of(plan, panel, packed.data()), scratch.data(), row);
     });
     stream_fence();
   });
@@ -170,6 +197,12 @@ void carry_rows(const Walk<2>& walk, const RowPass& pass, std::int64_t to_itemsi
     });
     return;
   }
+  if (!stream && pass.bits_move && has_short_steps(plan)) {
+    for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
+      plan.for_each_panel(begin, end, [&](const Panel& panel) { by_short_steps(plan, panel); });
+    });
+    return;
+  }
   const RowMaker row(plan, pass, stream);
   for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
     plan.for_each_panel(begin, end, [&](const Panel& panel) { by_rows(plan, panel, row); });
@@ -189,9 +222,11 @@ bool carry_blocks(const Walk<2>& walk, const TensorRef& destination, const Tenso
     if (plan.path != CopyPath::transpose) {
       plan.for_each_panel(begin, end, [&](const Panel& panel) { by_rows(plan, panel, row); });
     } else {
+      Scratch<scratch_nbytes> packed;
       Scratch<scratch_nbytes> scratch;
       plan.for_each_panel(begin, end, [&](const Panel& panel) {
-        by_transpose(plan, panel, kernels().far_transpose[log2_of(from_itemsize)], scratch.data(), row);
+        by_transpose(plan, panel, kernels().far_transpose[log2_of(from_itemsize)],
+                     columns_of(plan, panel, packed.data()), scratch.data(), row);
       });
     }
     if (!all) survived.store(false, std::memory_order_relaxed);

@@ -1,11 +1,15 @@
 #include "host/copy.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
 #include "host/carry.hpp"
 #include "host/caster.hpp"
+#include "host/kernels/kernels.hpp"
 #include "host/logical_shape.hpp"
+#include "host/packed_cast.hpp"
+#include "host/parallel.hpp"
 #include "host/row_pass.hpp"
 #include "host/walk.hpp"
 
@@ -38,10 +42,38 @@ bool cast(const TensorRef& destination, const TensorRef& source, const Extents& 
   return carry_blocks(walk, destination, source, check);
 }
 
+// Does the destination fill one block of memory, by rows too short to be made one by one?
+bool fills_block_by_short_rows(const Walk<2>& walk) noexcept {
+  constexpr std::int64_t short_row_items = 256;
+  const auto& first = walk.axes()[0];
+  if (first.steps[0] == 1 && first.steps[1] == 1 && first.extent >= short_row_items) return false;
+  std::int64_t last = 0;
+  for (const auto& axis : walk.axes()) last += (axis.extent - 1) * axis.steps[0];
+  return last + 1 == walk.count();
+}
+
+// Makes bytes 0 or 1 where they lie.
+void make_booleans(std::byte* bytes, std::int64_t count) {
+  constexpr std::int64_t piece_items = 64 * 1024;
+  parallel_for(useful_threads(count), (count + piece_items - 1) / piece_items, [=](std::int64_t piece) noexcept {
+    std::byte* first = bytes + piece * piece_items;
+    const std::int64_t length = std::min(piece_items, count - piece * piece_items);
+    constexpr std::uint64_t largest = 1;
+    if (kernels().beyond[0](first, length, 0, largest) == 0) return;  // as torch and NumPy keep them
+    for (std::int64_t i = 0; i < length; ++i) first[i] = std::byte{first[i] != std::byte{0}};
+  });
+}
+
 // Items as they are: packed elements stay packed.
 void carry(const TensorRef& destination, const TensorRef& source, const RowPass& pass) {
-  carry_rows(walk_both(destination, source, source.layout.shape, WalkOrder::fastest), pass,
-             info(destination.dtype).itemsize, info(source.dtype).itemsize);
+  const Walk<2> walk = walk_both(destination, source, source.layout.shape, WalkOrder::fastest);
+  if (pass.row == kernels().move_booleans && fills_block_by_short_rows(walk)) {
+    carry_rows(walk, {kernels().move[0], true, true}, 1, 1);
+    make_booleans(walk.base()[0], walk.count());
+  } else if (pass.bits_move ||
+             !carry_packed(walk, pass, info(destination.dtype).itemsize, info(source.dtype).itemsize)) {
+    carry_rows(walk, pass, info(destination.dtype).itemsize, info(source.dtype).itemsize);
+  }
 }
 
 // The C-order flat index of the first value that does not survive.

@@ -1,5 +1,6 @@
 #include "host/panels.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 
@@ -13,9 +14,10 @@ constexpr std::int64_t panel_nbytes = 64 * 1024;   // several short rows
 constexpr auto longest = static_cast<std::int64_t>(longest_item_nbytes);
 constexpr std::int64_t short_row_nbytes = 256;  // of the destination
 constexpr std::int64_t tile_items = 64 * 64;    // of a rectangle that neither side walks item by item
-constexpr std::int64_t few = 16;                // loops shorter than this cost more than their items
 constexpr std::int64_t short_row_items = 64;    // rows of the destination shorter than this are not made one by one
 constexpr std::int64_t column_items = 2048;
+constexpr std::int64_t small_panel_items = 64;  // a transpose of fewer takes longer to begin than to do
+constexpr std::int64_t near_items = 128;        // of a source, so far apart that each has a cache line of its own
 
 PairAxis take(PanelPlan& plan, std::size_t at) noexcept {
   const PairAxis taken = plan.rest[at];
@@ -78,10 +80,10 @@ void plan_transpose(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
   plan.path = CopyPath::transpose;
   plan.outer_first = true;
   // Four cache lines of the source at a time, and as much of a row of the destination as the scratch holds.
-  plan.outer_chunk = std::min(plan.outer.extent, std::max<std::int64_t>(256 / plan.from_itemsize, few));
+  plan.outer_chunk = std::min(plan.outer.extent, std::max<std::int64_t>(256 / plan.from_itemsize, few_items));
   const std::int64_t column_nbytes = plan.outer_chunk * plan.group.extent * plan.from_itemsize;
   plan.inner_chunk = std::max<std::int64_t>(scratch_nbytes / column_nbytes, 1);
-  if (plan.inner_chunk > few) plan.inner_chunk = plan.inner_chunk / few * few;
+  if (plan.inner_chunk > few_items) plan.inner_chunk = plan.inner_chunk / few_items * few_items;
 }
 
 void plan_columns(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
@@ -91,6 +93,42 @@ void plan_columns(PanelPlan& plan, std::int64_t scratch_nbytes) noexcept {
   plan.outer_chunk = std::clamp<std::int64_t>(fit, 1, column_items);
 }
 
+bool would_be_small(const PanelPlan& plan) noexcept {
+  return plan.inner.extent * plan.group.extent * plan.outer.extent < small_panel_items;
+}
+
+// The axis along which both sides move least, of those that are long enough to loop over; rest_size if none is.
+std::size_t deep_axis(const PanelPlan& plan) noexcept {
+  std::size_t found = plan.rest_size;
+  for (std::size_t axis = 0; axis < plan.rest_size; ++axis) {
+    if (plan.rest[axis].extent < few_items) continue;
+    if (found == plan.rest_size || plan.rest[axis].reach() < plan.rest[found].reach()) found = axis;
+  }
+  return found;
+}
+
+// Boxes of three axes, if a rectangle of two has few items. Short axes of the rest are walked before the third one goes
+// on, so that lines stay in the caches until all of them have been used.
+void plan_steps(PanelPlan& plan) noexcept {
+  plan.path = CopyPath::steps;
+  plan.inner_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.outer.extent, 64), 1);
+  plan.outer_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.inner.extent, 64), 1);
+  const std::int64_t items =
+      std::min(plan.inner.extent, plan.inner_chunk) * std::min(plan.outer.extent, plan.outer_chunk);
+  const std::size_t at = deep_axis(plan);
+  if (at == plan.rest_size || items > tile_items / 16) return;
+  plan.deep = take(plan, at);
+  plan.deep_chunk = tile_items / items;
+  const auto begin = plan.rest.begin();
+  const auto end = begin + static_cast<std::ptrdiff_t>(plan.rest_size);
+  const auto longer = std::stable_partition(begin, end, [](const PairAxis& axis) { return axis.extent < few_items; });
+  plan.deep_at = static_cast<std::size_t>(longer - begin);
+  std::copy_backward(longer, end, end + 1);
+  *longer = {(plan.deep.extent + plan.deep_chunk - 1) / plan.deep_chunk, plan.deep.to_step * plan.deep_chunk,
+             plan.deep.from_step * plan.deep_chunk};
+  ++plan.rest_size;
+}
+
 void plan_rows(PanelPlan& plan, bool alone) noexcept {
   const std::int64_t itemsize = std::max(plan.to_itemsize, plan.from_itemsize);
   const bool packed = plan.inner.to_step == plan.to_itemsize && plan.inner.from_step == plan.from_itemsize;
@@ -98,6 +136,8 @@ void plan_rows(PanelPlan& plan, bool alone) noexcept {
   plan.inner_chunk = std::max<std::int64_t>(block_nbytes / itemsize, 1);
   const std::int64_t row = std::min(plan.inner.extent, plan.inner_chunk) * itemsize;
   plan.outer_chunk = std::max<std::int64_t>(panel_nbytes / row, 1);
+  // Walked along the outer axis, once for each item of the inner one.
+  if (!packed && plan.inner.extent < few_items) plan.outer_chunk = std::min(plan.outer_chunk, near_items);
 }
 
 }  // namespace
@@ -133,9 +173,9 @@ PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_
     if (plan.outer.from_step < 0) turn_round(plan, plan.outer);
     const bool is_word =
         plan.from_itemsize <= 16 && std::has_single_bit(static_cast<std::uint64_t>(plan.from_itemsize));
-    const bool item_by_item =
-        is_word && plan.inner.to_step == plan.to_itemsize && plan.outer.from_step == plan.from_itemsize;
+    bool item_by_item = is_word && plan.inner.to_step == plan.to_itemsize && plan.outer.from_step == plan.from_itemsize;
     if (item_by_item) group_items(plan);
+    if (would_be_small(plan) && deep_axis(plan) < plan.rest_size) item_by_item = false;
     // Values that are made as well as moved are made in long rows.
     if (item_by_item && !bits_move && plan.inner.extent * plan.group.extent < short_row_items) {
       ungroup_items(plan);
@@ -144,23 +184,13 @@ PanelPlan plan_panels(const Walk<2>& walk, std::int64_t to_itemsize, std::int64_
       plan_transpose(plan, scratch_nbytes);
     } else {
       ungroup_items(plan);
-      plan.path = CopyPath::steps;
-      plan.inner_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.outer.extent, 64), 1);
-      plan.outer_chunk = std::max<std::int64_t>(tile_items / std::min<std::int64_t>(plan.inner.extent, 64), 1);
+      plan_steps(plan);
     }
   } else {
     plan.inner = take(plan, 0);
-    if (!alone) {
-      // A short inner axis is walked outside the longest other one, so that loops are long.
-      std::size_t other = 0;
-      if (plan.inner.extent < few) {
-        for (std::size_t axis = 1; axis < plan.rest_size; ++axis) {
-          if (plan.rest[axis].extent > plan.rest[other].extent) other = axis;
-        }
-      }
-      plan.outer = take(plan, other);
-    }
+    if (!alone) plan.outer = take(plan, 0);
     plan_rows(plan, alone);
+    if (plan.path == CopyPath::steps && plan.inner.extent < few_items) plan_steps(plan);
   }
   plan.cut(plan.inner_chunk, plan.outer_chunk);
   return plan;

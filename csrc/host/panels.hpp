@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "core/layout.hpp"
 #include "host/walk.hpp"
@@ -19,10 +20,15 @@ enum class CopyPath : std::uint8_t {
   steps,      // one side, or none, has an axis that it walks item by item
 };
 
+inline constexpr std::int64_t few_items = 16;  // loops shorter than this cost more than their items
+
 struct PairAxis {
   std::int64_t extent;
   std::int64_t to_step;
   std::int64_t from_step;
+
+  // What an item along it costs, roughly: a line that is written before it is full costs more than one read again.
+  [[nodiscard]] std::int64_t reach() const noexcept { return 4 * std::abs(to_step) + std::abs(from_step); }
 };
 
 struct Panel {
@@ -30,6 +36,7 @@ struct Panel {
   const std::byte* from;
   std::int64_t inner;  // extents of this panel
   std::int64_t outer;
+  std::int64_t deep;
 };
 
 struct PanelPlan {
@@ -38,13 +45,16 @@ struct PanelPlan {
   std::int64_t from_itemsize = 1;
   PairAxis inner{1, 0, 0};
   PairAxis outer{1, 0, 0};
-  PairAxis group{1, 0,
-                 0};  // of a transpose: what stands for one item of the inner axis, item by item for the destination
+  PairAxis deep{1, 0, 0};  // a third axis, where a rectangle of the other two would be small
+  // Of a transpose: what stands for one item of the inner axis, item by item for the destination.
+  PairAxis group{1, 0, 0};
   std::int64_t inner_chunk = 1;  // largest extents of a panel
   std::int64_t outer_chunk = 1;
+  std::int64_t deep_chunk = 1;
   bool outer_first = false;                                       // the next panel lies along the outer axis
   std::array<PairAxis, static_cast<std::size_t>(max_ndim)> rest;  // only the first rest_size are set
   std::size_t rest_size = 0;
+  std::size_t deep_at = max_ndim;  // which of the rest counts chunks of the deep axis
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::int64_t panels = 1;
@@ -89,7 +99,8 @@ void PanelPlan::for_each_panel(std::int64_t first, std::int64_t last, Visit&& vi
     const std::int64_t i = index[0] * inner_chunk;
     const std::int64_t o = index[1] * outer_chunk;
     visit(Panel{to_base + i * inner.to_step + o * outer.to_step, from_base + i * inner.from_step + o * outer.from_step,
-                std::min(inner_chunk, inner.extent - i), std::min(outer_chunk, outer.extent - o)});
+                std::min(inner_chunk, inner.extent - i), std::min(outer_chunk, outer.extent - o),
+                deep_at < rest_size ? std::min(deep_chunk, deep.extent - rest_index[deep_at] * deep_chunk) : 1});
     if (++fast < fast_count) continue;
     fast = 0;
     if (++slow < slow_count) continue;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 #include "host/carry.hpp"
 #include "host/kernels/kernels.hpp"
@@ -15,6 +17,7 @@
 namespace ferry {
 
 inline constexpr std::int64_t line_nbytes = 64;
+inline constexpr std::int64_t short_row_items = 32;
 
 // Room for what is copied twice: rows of a transposed panel, and casts on their way past the caches.
 template <std::int64_t nbytes>
@@ -81,13 +84,35 @@ class RowFetch {
   std::int64_t step_;        // from a row to the one to fetch
 };
 
-// Along the longer axis, so that rows are long.
+// Of three axes.
+template <class Row>
+void by_deep_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
+  PairAxis across = plan.inner;  // the row, and what is next to it
+  PairAxis along = plan.deep;
+  across.extent = panel.inner;
+  along.extent = panel.deep;
+  if (across.extent > along.extent) std::swap(across, along);
+  PairAxis outer = plan.outer;
+  outer.extent = panel.outer;
+  const bool is_nearer = outer.extent >= few_items && outer.reach() < along.reach();
+  if (is_nearer || (along.extent < few_items && outer.extent > along.extent)) std::swap(outer, along);
+  for (std::int64_t o = 0; o < outer.extent; ++o) {
+    for (std::int64_t a = 0; a < across.extent; ++a) {
+      row(panel.to + o * outer.to_step + a * across.to_step, along.to_step,
+          panel.from + o * outer.from_step + a * across.from_step, along.from_step, along.extent);
+    }
+  }
+}
+
+// Along the longest axis, so that rows are long; but rather along the two by which the destination moves least.
 template <class Row>
 void by_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
   const PairAxis& inner = plan.inner;
   const PairAxis& outer = plan.outer;
   const bool either = plan.path == CopyPath::steps || plan.path == CopyPath::columns;
-  if (either && panel.outer > panel.inner && panel.inner < 16) {
+  if (panel.deep > 1) {
+    by_deep_rows(plan, panel, row);
+  } else if (either && panel.outer > panel.inner && panel.inner < few_items) {
     for (std::int64_t i = 0; i < panel.inner; ++i) {
       row(panel.to + i * inner.to_step, outer.to_step, panel.from + i * inner.from_step, outer.from_step, panel.outer);
     }
@@ -97,6 +122,28 @@ void by_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
       fetch(panel.from + o * outer.from_step);
       row(panel.to + o * outer.to_step, inner.to_step, panel.from + o * outer.from_step, inner.from_step, panel.inner);
     }
+  }
+}
+
+// Do both sides step along rows of few items, of which there are more?
+inline bool has_short_steps(const PanelPlan& plan) noexcept {
+  const bool is_word = plan.to_itemsize <= 16 && std::has_single_bit(static_cast<std::uint64_t>(plan.to_itemsize));
+  return plan.path == CopyPath::steps && is_word && plan.inner.extent <= short_row_items &&
+         plan.inner.extent < std::max(plan.outer.extent, plan.deep.extent);
+}
+
+// Along the inner axis, many rows by one call.
+inline void by_short_steps(const PanelPlan& plan, const Panel& panel) noexcept {
+  const auto move =
+      kernels().move_rows[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(plan.to_itemsize)))];
+  PairAxis rows = plan.outer;
+  PairAxis others = plan.deep;
+  rows.extent = panel.outer;
+  others.extent = panel.deep;
+  if (others.extent > rows.extent) std::swap(rows, others);
+  for (std::int64_t i = 0; i < others.extent; ++i) {
+    move(panel.to + i * others.to_step, rows.to_step, plan.inner.to_step, panel.from + i * others.from_step,
+         rows.from_step, plan.inner.from_step, rows.extent, panel.inner);
   }
 }
 

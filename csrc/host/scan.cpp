@@ -40,14 +40,21 @@ std::int64_t flat_in(const Extents& shape, const Extents& distinct, std::int64_t
 }
 
 std::int64_t count_in_panel(const PanelPlan& plan, const Panel& panel, const ScanQuestion& question) noexcept {
-  std::int64_t row_step = plan.inner.from_step, next_row = plan.outer.from_step;
-  std::int64_t row = panel.inner, rows = panel.outer;
-  if (row < short_row && rows > row) {
-    std::swap(row_step, next_row);
-    std::swap(row, rows);
-  }
+  struct Axis {
+    std::int64_t extent;
+    std::int64_t step;
+  };
+  Axis row{panel.inner, plan.inner.from_step};
+  Axis outer{panel.outer, plan.outer.from_step};
+  Axis deep{panel.deep, plan.deep.from_step};
+  if (row.extent < short_row && outer.extent > row.extent) std::swap(row, outer);
+  if (row.extent < short_row && deep.extent > row.extent) std::swap(row, deep);
   std::int64_t found = 0;
-  for (std::int64_t i = 0; i < rows; ++i) found += question.count(panel.from + i * next_row, row_step, row);
+  for (std::int64_t d = 0; d < deep.extent; ++d) {
+    for (std::int64_t o = 0; o < outer.extent; ++o) {
+      found += question.count(panel.from + d * deep.step + o * outer.step, row.step, row.extent);
+    }
+  }
   return found;
 }
 

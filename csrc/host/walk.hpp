@@ -54,6 +54,11 @@ class Walk {
   // Fastest first; at least one.
   [[nodiscard]] std::span<const Axis> axes() const noexcept { return {axes_.data(), size_}; }
   [[nodiscard]] const Pointers& base() const noexcept { return base_; }
+  [[nodiscard]] std::int64_t count() const noexcept {
+    std::int64_t product = 1;
+    for (std::size_t axis = 0; axis < size_; ++axis) product *= axes_[axis].extent;
+    return product;
+  }
   [[nodiscard]] std::int64_t row_extent() const noexcept { return axes_[0].extent; }
   [[nodiscard]] const Steps& row_steps() const noexcept { return axes_[0].steps; }
 

@@ -52,6 +52,14 @@ const Layouts layouts[] = {
     {"13 channels last from first", {2, 15'000, 13}, {195'000, 13, 1}, {195'000, 1, 15'000}},
     {"100 channels last from first", {2, 2000, 100}, {200'000, 100, 1}, {200'000, 1, 2000}},
     {"one row repeated", {400, 1000}, {1000, 1}, {0, 1}},
+    {"pitched rows of 7", {60'000, 7}, {7, 1}, {9, 1}},
+    {"heads before tokens", {2, 8, 300, 48}, {115'200, 14'400, 48, 1}, {115'200, 48, 384, 1}},
+    {"short axes crossed, a long one between", {2, 60'000, 3}, {180'000, 3, 1}, {1, 2, 120'000}},
+    {"short axes crossed, a long one apart", {5, 12'000, 2, 3}, {96'000, 8, 3, 1}, {1, 5, 130'000, 60'000}},
+    {"short rows by steps", {300, 60, 2, 7}, {840, 14, 7, 1}, {2108, 34, 17, 2}},
+    {"short rows of short rows by steps", {40, 256, 4, 4}, {4096, 16, 4, 1}, {19'200, 75, 15, 3}},
+    {"short rows far apart", {100, 655, 5}, {3275, 5, 1}, {17, 1720, 3}},
+    {"short rows, none of which continues another", {90, 600, 5}, {4500, 7, 1}, {5, 450, 1}},
     {"a permuted cube", {60, 70, 80}, {5600, 80, 1}, {1, 60, 4200}},
 };
 
@@ -120,6 +128,8 @@ void compare_all(int threads) {
       const double wide = value;
       std::memcpy(to, &wide, sizeof(wide));
     });
+    compare(DType::bool_, DType::bool_, l, threads,
+            [](std::byte* to, const std::byte* from) { *to = std::byte{*from != std::byte{0}}; });
     compare(DType::uint8, DType::uint64, l, threads, [](std::byte* to, const std::byte* from) { *to = *from; });
   }
 }

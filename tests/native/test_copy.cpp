@@ -97,6 +97,23 @@ TEST(CopySameDtype, NormalisesBooleans) {
   EXPECT_EQ(destination, (Bytes{0, 1, 1, 1}));
 }
 
+TEST(CopySameDtype, NormalisesBooleansInAnyTwoLayouts) {
+  Random random(3);
+  for (int round = 0; round < 300; ++round) {
+    const Extents shape = random_shape(random, static_cast<int>(random.between(0, 5)));
+    const Strided source = random_strided(random, DType::bool_, shape, false);
+    const Strided destination = random_strided(random, DType::bool_, shape, round % 2 == 0);
+    const Strided before = duplicate(destination);
+    copy(destination.ref, source.ref);
+    const std::int64_t count = element_count(shape).value();
+    for (std::int64_t flat = 0; flat < count; ++flat) {
+      const int truth = element<std::uint8_t>(source.ref, flat) != 0 ? 1 : 0;
+      ASSERT_EQ(element<std::uint8_t>(destination.ref, flat), truth);
+    }
+    expect_gaps_untouched(before, destination);
+  }
+}
+
 TEST(CopySameDtype, ClearsTheUnusedBitsOfSmallIntegers) {
   Bytes source{0xF7, 0x0F};
   Bytes destination(2);

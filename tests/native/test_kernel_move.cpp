@@ -46,6 +46,34 @@ TEST_P(KernelMove, MovesItemsOfEverySizeAndNothingElse) {
   }
 }
 
+TEST_P(KernelMove, MovesRowsOfFewItemsAndNothingElse) {
+  Random random(37);
+  for (int round = 0; round < 2000; ++round) {
+    const std::size_t log2 = static_cast<std::size_t>(random.between(0, 4));
+    const std::int64_t size = std::int64_t{1} << log2;
+    const std::int64_t rows = random.between(0, 6);
+    const std::int64_t count = random.between(1, 20);
+    const std::int64_t to_step = size * random.between(1, 2);
+    const std::int64_t from_step = size * random.between(-2, 3);
+    const std::int64_t to_stride = count * to_step + random.between(0, 9);
+    const std::int64_t from_stride = random.between(-1, 1) * (count * std::abs(from_step) + random.between(0, 9));
+    // Rows lie within what RowMemory takes for items: from the lowest of their bytes to the highest.
+    const std::int64_t from_low = std::min<std::int64_t>((count - 1) * from_step, 0);
+    RowMemory from(random, (count - 1) * std::abs(from_step) + size, from_stride, rows);
+    RowMemory to(random, (count - 1) * to_step + size, to_stride, rows);
+    RowMemory expected = to;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::memcpy(expected.item(r) + i * to_step, from.item(r) - from_low + i * from_step,
+                    static_cast<std::size_t>(size));
+      }
+    }
+    level().move_rows[log2](to.row(), to_stride, to_step, from.row() - from_low, from_stride, from_step, rows, count);
+    ASSERT_EQ(to.bytes(), expected.bytes())
+        << rows << " rows of " << count << " items of " << size << " bytes, steps " << to_step << " and " << from_step;
+  }
+}
+
 TEST_P(KernelMove, CopiesRowsOfEveryLengthAndNothingElse) {
   Random random(36);
   for (std::int64_t nbytes = 0; nbytes <= longest_short_row_nbytes + 1; ++nbytes) {

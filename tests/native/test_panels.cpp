@@ -48,11 +48,13 @@ Pairs expected_pairs(const Layouts& l, bool bits_move) {
   return pairs;
 }
 
-void add_panel(Pairs& pairs, const PanelPlan& plan, const Panel& panel, bool bits_move) {
+void add_rectangle(Pairs& pairs, const PanelPlan& plan, const Panel& panel, std::int64_t deep, bool bits_move) {
   for (std::int64_t o = 0; o < panel.outer; ++o) {
     for (std::int64_t i = 0; i < panel.inner; ++i) {
-      const std::int64_t to = panel.to - to_base + o * plan.outer.to_step + i * plan.inner.to_step;
-      const std::int64_t from = panel.from - from_base + o * plan.outer.from_step + i * plan.inner.from_step;
+      const std::int64_t to =
+          panel.to - to_base + o * plan.outer.to_step + i * plan.inner.to_step + deep * plan.deep.to_step;
+      const std::int64_t from =
+          panel.from - from_base + o * plan.outer.from_step + i * plan.inner.from_step + deep * plan.deep.from_step;
       for (std::int64_t g = 0; g < plan.group.extent; ++g) {
         for (std::int64_t byte = 0; byte < (bits_move ? plan.to_itemsize : 1); ++byte) {
           pairs.emplace_back(to + g * plan.group.to_step + byte, from + g * plan.group.from_step + byte);
@@ -60,6 +62,10 @@ void add_panel(Pairs& pairs, const PanelPlan& plan, const Panel& panel, bool bit
       }
     }
   }
+}
+
+void add_panel(Pairs& pairs, const PanelPlan& plan, const Panel& panel, bool bits_move) {
+  for (std::int64_t deep = 0; deep < panel.deep; ++deep) add_rectangle(pairs, plan, panel, deep, bits_move);
 }
 
 // In pieces of `per_piece` panels, as threads would take them.
@@ -73,6 +79,7 @@ Pairs visited_pairs(const PanelPlan& plan, bool bits_move, std::int64_t per_piec
       EXPECT_GE(panel.outer, 1);
       EXPECT_LE(panel.inner, plan.inner_chunk);
       EXPECT_LE(panel.outer, plan.outer_chunk);
+      EXPECT_LE(panel.deep, plan.deep_chunk);
       add_panel(pairs, plan, panel, bits_move);
     });
   }
@@ -106,6 +113,7 @@ void expect_kept_promises(const PanelPlan& plan, std::int64_t scratch_nbytes) {
     EXPECT_EQ(plan.inner.from_step, plan.from_itemsize);
   }
   EXPECT_TRUE(plan.path != CopyPath::block || plan.outer.extent == 1);
+  EXPECT_TRUE(plan.path == CopyPath::steps || plan.deep.extent == 1);
 }
 
 // Permuted, with gaps and reversed axes; a source may also stand still along an axis.
@@ -129,12 +137,14 @@ Extents random_strides(Random& random, const Extents& shape, std::int64_t itemsi
 TEST(PlanPanels, VisitsEveryElementOnceWhateverTheLayouts) {
   Random random(61);
   std::map<CopyPath, int> paths;
+  int deep = 0;
   for (int round = 0; round < 3000; ++round) {
     const bool bits_move = random.between(0, 1) == 0;
     const int ndim = static_cast<int>(random.between(0, 5));
     Layouts l{Extents(ndim), Extents(ndim), Extents(ndim), std::int64_t{1} << random.between(0, 4), 0};
     l.from_itemsize = bits_move ? l.to_itemsize : std::int64_t{1} << random.between(0, 4);
-    for (int axis = 0; axis < ndim; ++axis) l.shape[axis] = random.between(1, ndim < 3 ? 40 : 6);
+    const std::int64_t long_axis = random.between(0, 4);
+    for (int axis = 0; axis < ndim; ++axis) l.shape[axis] = random.between(1, ndim < 3 || axis == long_axis ? 40 : 6);
     l.to_strides = random_strides(random, l.shape, l.to_itemsize, false);
     l.from_strides = random_strides(random, l.shape, l.from_itemsize, true);
     if (round % 3 == 0) {  // the destination in C order
@@ -147,6 +157,7 @@ TEST(PlanPanels, VisitsEveryElementOnceWhateverTheLayouts) {
     const std::int64_t scratch_nbytes = std::int64_t{1} << random.between(10, 16);
     const PanelPlan plan = plan_for(l, bits_move, scratch_nbytes);
     ++paths[plan.path];
+    deep += plan.deep_chunk > 1 ? 1 : 0;
     expect_kept_promises(plan, scratch_nbytes);
     EXPECT_EQ(plan.to_nbytes, element_count(l.shape).value() * l.to_itemsize);
     ASSERT_EQ(visited_pairs(plan, bits_move, random.between(1, 5)), expected_pairs(l, bits_move)) << "round " << round;
@@ -156,6 +167,7 @@ TEST(PlanPanels, VisitsEveryElementOnceWhateverTheLayouts) {
   EXPECT_GT(paths[CopyPath::transpose], 100);
   EXPECT_GT(paths[CopyPath::columns], 100);
   EXPECT_GT(paths[CopyPath::steps], 100);
+  EXPECT_GT(deep, 10);
 }
 
 TEST(PlanPanels, GathersAShortAxisWithTheOneThatContinuesIt) {
@@ -223,6 +235,20 @@ TEST(PlanPanels, StepsWhereNoAxisIsWalkedItemByItemByBoth) {
   EXPECT_EQ(plan_for({{50, 60}, {240, 4}, {960, 8}, 4, 4}, true).path, CopyPath::steps);
   EXPECT_EQ(plan_for({{5000}, {4}, {0}, 4, 4}, true).path, CopyPath::steps);
   EXPECT_EQ(plan_for({{5000}, {4}, {-4}, 4, 4}, true).path, CopyPath::steps);
+}
+
+TEST(PlanPanels, TakesAThirdAxisWhereARectangleOfTwoHasFewItems) {
+  // Six planes become the last axes, of which two cross: a rectangle of them has 15 items.
+  const Layouts l{{5, 3000, 2, 3}, {4 * 24000, 4 * 8, 4 * 3, 4}, {4, 4 * 5, 4 * 50000, 4 * 15000}, 4, 4};
+  const PanelPlan plan = plan_for(l, true);
+  EXPECT_EQ(plan.path, CopyPath::steps);
+  EXPECT_EQ(plan.inner.extent, 3);
+  EXPECT_EQ(plan.outer.extent, 5);
+  EXPECT_EQ(plan.deep.extent, 3000);
+  EXPECT_EQ(plan.deep_chunk, 4096 / 15);
+  EXPECT_EQ(plan.rest[0].extent, 2);  // both planes of a chunk before the next chunk
+  EXPECT_EQ(plan.deep_at, 1U);
+  EXPECT_EQ(visited_pairs(plan, true, 7), expected_pairs(l, true));
 }
 
 TEST(PlanPanels, JoinsShortRowsToLargerItemsWhereBitsMove) {

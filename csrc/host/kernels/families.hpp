@@ -13,6 +13,7 @@ extern const std::array<Transpose, 5> transposes;
 extern const std::array<Transpose, 5> far_transposes;
 extern const std::array<Transpose, 5> streamed_transposes;
 extern const std::array<MoveRow, longest_item_nbytes> moves;  // by the item size less one
+extern const std::array<MoveRows, 5> moves_of_rows;           // by log2 of the item size
 
 void copy_rows(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t rows,
                std::int64_t nbytes) noexcept;

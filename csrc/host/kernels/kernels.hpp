@@ -19,6 +19,11 @@ using MoveRow = void (*)(std::byte* to, std::int64_t to_step, const std::byte* f
 using CopyRows = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
                           std::int64_t rows, std::int64_t nbytes) noexcept;
 
+// Copies `rows` rows of `count` items each.
+using MoveRows = void (*)(std::byte* to, std::int64_t to_stride, std::int64_t to_step, const std::byte* from,
+                          std::int64_t from_stride, std::int64_t from_step, std::int64_t rows,
+                          std::int64_t count) noexcept;
+
 // to[r * to_stride + c * itemsize] = from[c * from_stride + r * itemsize] for r < rows, c < columns.
 using Transpose = void (*)(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
                            std::int64_t rows, std::int64_t columns) noexcept;
@@ -49,6 +54,7 @@ struct Kernels {
   std::string_view level;
   StreamCopy stream_copy;
   std::array<MoveRow, longest_item_nbytes> move;  // by the item size less one
+  std::array<MoveRows, 5> move_rows;              // by log2 of the item size, 1 to 16 bytes
   CopyRows copy_rows;
   std::array<Transpose, 5> transpose;              // by log2 of the item size, 1 to 16 bytes; as are the next four
   std::array<Transpose, 5> far_transpose;          // fetches the source ahead

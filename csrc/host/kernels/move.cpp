@@ -195,6 +195,20 @@ void move_same(std::byte* to, std::int64_t to_step, const std::byte* from, std::
   }
 }
 
+// Rows so short that calling for each would take as long as to move its items.
+template <std::size_t nbytes>
+void move_rows(std::byte* to, std::int64_t to_stride, std::int64_t to_step, const std::byte* from,
+               std::int64_t from_stride, std::int64_t from_step, std::int64_t rows, std::int64_t count) noexcept {
+  constexpr auto packed = static_cast<std::int64_t>(nbytes);
+  for (; rows > 0; --rows, to += to_stride, from += from_stride) {
+    if (to_step == packed) {
+      move_items<Same<nbytes>>(to, Fixed<packed>{}, from, from_step, count);
+    } else {
+      move_items<Same<nbytes>>(to, to_step, from, from_step, count);
+    }
+  }
+}
+
 template <std::size_t... nbytes>
 constexpr std::array<MoveRow, sizeof...(nbytes)> by_nbytes(std::index_sequence<nbytes...>) noexcept {
   return {move_same<nbytes + 1>...};
@@ -203,6 +217,7 @@ constexpr std::array<MoveRow, sizeof...(nbytes)> by_nbytes(std::index_sequence<n
 }  // namespace
 
 const std::array<MoveRow, longest_item_nbytes> moves = by_nbytes(std::make_index_sequence<longest_item_nbytes>{});
+const std::array<MoveRows, 5> moves_of_rows{move_rows<1>, move_rows<2>, move_rows<4>, move_rows<8>, move_rows<16>};
 const std::array<MoveRow, 5> swaps{nullptr, move<Swapped<2>>, move<Swapped<4>>, move<Swapped<8>>, nullptr};
 const std::array<MoveRow, 5> complex_swaps{nullptr, nullptr, move<SwappedParts<4>>, move<SwappedParts<8>>,
                                            move<SwappedParts<16>>};

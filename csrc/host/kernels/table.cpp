@@ -11,6 +11,7 @@ const Kernels table{
     .level = FERRY_TEXT(FERRY_LEVEL),
     .stream_copy = stream_copy,
     .move = moves,
+    .move_rows = moves_of_rows,
     .copy_rows = copy_rows,
     .transpose = transposes,
     .far_transpose = far_transposes,

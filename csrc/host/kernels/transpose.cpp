@@ -18,10 +18,12 @@ template <class T>
 void transpose_items(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
                      std::int64_t rows, std::int64_t columns) noexcept {
   constexpr auto size = static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t c = 0; c < columns; ++c) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      store(to + r * to_stride + c * size, load<T>(from + c * from_stride + r * size));
-    }
+  if (columns >= rows) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      moves[size - 1](to + r * to_stride, size, from + r * size, from_stride, columns);
+  } else {
+    for (std::int64_t c = 0; c < columns; ++c)
+      moves[size - 1](to + c * size, to_stride, from + c * from_stride, size, rows);
   }
 }
 
