@@ -24,6 +24,8 @@ LAYOUTS: dict[str, Callable[[_Fill, int, int], Any]] = {
     "pitched": lambda fill, rows, columns: fill(rows, columns + columns // 4)[:, :columns],
     "transposed": lambda fill, rows, columns: fill(columns, rows).T,
     "channels last": lambda fill, rows, columns: fill(rows, columns // 4, 4).permute(2, 0, 1),
+    "patches of 16 by 16": lambda fill, rows, columns: fill(rows // 16, 16, columns // 16, 16).permute(0, 2, 1, 3),
+    "two axes of 2 exchanged": lambda fill, rows, columns: fill(2, rows * columns // 4, 2).permute(2, 1, 0),
     "repeated row": lambda fill, rows, columns: fill(1, columns).expand(rows, columns),
     "repeated column": lambda fill, rows, columns: fill(rows, 1).expand(rows, columns),
 }

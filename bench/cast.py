@@ -142,7 +142,14 @@ CASES = (
         goals=(*_GOALS, at_least(4, 'a.astype(dtype, order="C")', _casts.involves_half)),
         points=tuple(
             {"layout": layout, "dtype": dtype, "nbytes": 2 * MIB}
-            for layout in ("every other column", "pitched", "transposed", "channels last")
+            for layout in (
+                "every other column",
+                "every other row of 7",
+                "pitched",
+                "transposed",
+                "channels last",
+                "two axes of 2 exchanged",
+            )
             for dtype in (*_MAIN_PAIRS, "uint8 to float32")
         ),
         quick=tuple(

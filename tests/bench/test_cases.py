@@ -285,7 +285,7 @@ def test_the_sweep_goes_from_1_kib_to_256_mib_for_every_kind_of_layout():
     points = CASES["copy.sweep"].points
     assert min(point["nbytes"] for point in points) == 1 << 10
     assert max(point["nbytes"] for point in points) == 256 * MIB
-    assert len({point["layout"] for point in points}) == 9
+    assert len({point["layout"] for point in points}) == 11
 
 
 def test_a_failed_import_in_a_child_is_a_wrong_value(capfd):
