@@ -18,7 +18,7 @@ add_library(ferry_engine STATIC
   ${ferry_csrc}/host/kernels/kernels.cpp
   ${ferry_csrc}/host/logical_shape.cpp
   ${ferry_csrc}/host/openmp_team.cpp
-  ${ferry_csrc}/host/packed_cast.cpp
+  ${ferry_csrc}/host/packed_runs.cpp
   ${ferry_csrc}/host/panels.cpp
   ${ferry_csrc}/host/parallel.cpp
   ${ferry_csrc}/host/pool/aligned_memory.cpp

@@ -10,6 +10,7 @@
 
 #include "host/cache_size.hpp"
 #include "host/caster.hpp"
+#include "host/packed_runs.hpp"
 #include "host/panels.hpp"
 #include "host/parallel.hpp"
 #include "host/row_maker.hpp"
@@ -211,14 +212,21 @@ void carry_rows(const Walk<2>& walk, const RowPass& pass, std::int64_t to_itemsi
 }
 
 bool carry_blocks(const Walk<2>& walk, const TensorRef& destination, const TensorRef& source, bool check) {
+  const std::int64_t to_itemsize = info(destination.dtype).itemsize;
   const std::int64_t from_itemsize = info(source.dtype).itemsize;
-  const PanelPlan plan = plan_panels(walk, info(destination.dtype).itemsize, from_itemsize, false, panel_nbytes);
   std::atomic<bool> survived{true};
+  const auto make_row = [&] {
+    return [&, caster = Caster(destination, source)](std::byte* to, std::int64_t to_step, const std::byte* from,
+                                                     std::int64_t from_step, std::int64_t count) mutable {
+      if (!caster.cast_row(to, to_step, from, from_step, count, check)) {
+        survived.store(false, std::memory_order_relaxed);
+      }
+    };
+  };
+  if (carry_packed(walk, to_itemsize, from_itemsize, make_row)) return survived.load();
+  const PanelPlan plan = plan_panels(walk, to_itemsize, from_itemsize, false, panel_nbytes);
   for_each_piece(plan, [&](std::int64_t begin, std::int64_t end) noexcept {
-    Caster caster(destination, source);
-    bool all = true;
-    const auto row = [&](std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
-                         std::int64_t count) { all &= caster.cast_row(to, to_step, from, from_step, count, check); };
+    auto row = make_row();
     if (plan.path != CopyPath::transpose) {
       plan.for_each_panel(begin, end, [&](const Panel& panel) { by_rows(plan, panel, row); });
     } else {
@@ -229,7 +237,6 @@ bool carry_blocks(const Walk<2>& walk, const TensorRef& destination, const Tenso
                      columns_of(plan, panel, packed.data()), scratch.data(), row);
       });
     }
-    if (!all) survived.store(false, std::memory_order_relaxed);
   });
   return survived.load();
 }

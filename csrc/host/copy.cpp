@@ -8,7 +8,7 @@
 #include "host/caster.hpp"
 #include "host/kernels/kernels.hpp"
 #include "host/logical_shape.hpp"
-#include "host/packed_cast.hpp"
+#include "host/packed_runs.hpp"
 #include "host/parallel.hpp"
 #include "host/row_pass.hpp"
 #include "host/walk.hpp"
@@ -70,8 +70,8 @@ void carry(const TensorRef& destination, const TensorRef& source, const RowPass&
   if (pass.row == kernels().move_booleans && fills_block_by_short_rows(walk)) {
     carry_rows(walk, {kernels().move[0], true, true}, 1, 1);
     make_booleans(walk.base()[0], walk.count());
-  } else if (pass.bits_move ||
-             !carry_packed(walk, pass, info(destination.dtype).itemsize, info(source.dtype).itemsize)) {
+  } else if (pass.bits_move || !carry_packed(walk, info(destination.dtype).itemsize, info(source.dtype).itemsize,
+                                             [&] { return pass.row; })) {
     carry_rows(walk, pass, info(destination.dtype).itemsize, info(source.dtype).itemsize);
   }
 }

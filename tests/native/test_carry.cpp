@@ -148,6 +148,22 @@ TEST(Carry, AgreesWithAPlainLoopPastTheCachesOnThreeThreads) {
   compare_all(3);
 }
 
+TEST(Carry, FindsTheFirstChangeInShortRows) {
+  std::vector<std::int32_t> source(9 * 30'000, 7);
+  std::vector<std::int8_t> result(7 * 30'000);
+  const TensorRef rows = test::tensor(source.data(), DType::int32, {30'000, 7}, {36, 4});
+  const TensorRef packed = test::tensor(result.data(), DType::int8, {30'000, 7}, {7, 1});
+  const ThreadLimit limit(3);
+  source[9 * 20'000 + 8] = 128;  // between rows
+  EXPECT_FALSE(copy_same_value(packed, rows));
+  EXPECT_EQ(result, std::vector<std::int8_t>(result.size(), 7));
+  source[9 * 20'000 + 3] = 128;
+  source[9 * 25'000 + 1] = 128;
+  const auto mismatch = copy_same_value(packed, rows);
+  ASSERT_TRUE(mismatch);
+  EXPECT_EQ(mismatch->index, 7 * 20'000 + 3);
+}
+
 TEST(Carry, FindsTheFirstChangeInALargeCastOnSeveralThreads) {
   std::vector<std::int32_t> source(1'000'000, 7);
   std::vector<std::int8_t> result(source.size());

@@ -58,17 +58,18 @@ inline void narrow_vector(std::byte* to, const std::byte* from) noexcept {
 #endif
 
 #if defined(__F16C__)
-// Whole vectors, and a last one that begins with what is left.
+// Whole vectors, of which the last one may take up items of the one before; fewer items begin a vector of their own.
 template <class To, class From, std::int64_t lanes, class Vector>
 inline void convert_vectors(std::byte* to, const std::byte* from, std::int64_t count, Vector&& vector) noexcept {
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) vector(to + i * size_of<To>, from + i * size_of<From>);
   if (i == count) return;
+  if (count > lanes) return vector(to + (count - lanes) * size_of<To>, from + (count - lanes) * size_of<From>);
   alignas(64) std::byte source[lanes * size_of<From>]{};
   alignas(64) std::byte result[lanes * size_of<To>];
-  std::memcpy(source, from + i * size_of<From>, static_cast<std::size_t>((count - i) * size_of<From>));
+  std::memcpy(source, from, static_cast<std::size_t>(count * size_of<From>));
   vector(result, source);
-  std::memcpy(to + i * size_of<To>, result, static_cast<std::size_t>((count - i) * size_of<To>));
+  std::memcpy(to, result, static_cast<std::size_t>(count * size_of<To>));
 }
 
 inline void widen_halves(std::byte* to, const std::byte* from, std::int64_t count) noexcept {

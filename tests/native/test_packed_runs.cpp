@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "host/packed_cast.hpp"
+#include "host/kernels/kernels.hpp"
+#include "host/packed_runs.hpp"
 #include "support.hpp"
 
 namespace ferry {
@@ -45,8 +46,7 @@ bool is_packed(const Cast& cast, DType to, DType from) {
   const Walk<2> walk(cast.shape, {&to_strides, &from_strides},
                      {reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<std::byte*>(source.data())},
                      WalkOrder::fastest);
-  const RowPass pass{kernels().cast(to, from), false, false};
-  const bool carried = carry_packed(walk, pass, sizeof(To), sizeof(From));
+  const bool carried = carry_packed(walk, sizeof(To), sizeof(From), [=] { return kernels().cast(to, from); });
   EXPECT_EQ(result == expected, carried);
   return carried;
 }
@@ -54,24 +54,24 @@ bool is_packed(const Cast& cast, DType to, DType from) {
 bool widens(const Cast& cast) { return is_packed<double, std::int16_t>(cast, DType::float64, DType::int16); }
 bool narrows(const Cast& cast) { return is_packed<std::int16_t, double>(cast, DType::int16, DType::float64); }
 
-TEST(CarryPacked, TakesShortRowsOfTheSource) {
+TEST(PackedRuns, TakesShortRowsOfTheSource) {
   const Cast pitched{{3001, 7}, {7, 1}, {9, 1}};
   EXPECT_TRUE(widens(pitched));
   EXPECT_TRUE(narrows(pitched));
 }
 
-TEST(CarryPacked, CutsTheRunThatIsTooLongWhereverItEnds) {
+TEST(PackedRuns, CutsTheRunThatIsTooLongWhereverItEnds) {
   for (const std::int64_t rows : {1, 9, 10, 584, 585, 586, 1171, 4096}) {  // of 7 float64, 585 fill the scratch
     EXPECT_EQ(widens({{3, rows, 7}, {rows * 7, 7, 1}, {rows * 9 + 5, 9, 1}}), rows * 7 * 3 >= 64) << rows;
   }
 }
 
-TEST(CarryPacked, KeepsToRunsOfADestinationWithGaps) {
+TEST(PackedRuns, KeepsToRunsOfADestinationWithGaps) {
   EXPECT_TRUE(widens({{50, 20, 7}, {150, 7, 1}, {200, 9, 1}}));
   EXPECT_FALSE(widens({{50, 20, 7}, {170, 8, 1}, {200, 9, 1}}));  // runs of 7
 }
 
-TEST(CarryPacked, LeavesLongRowsAndColumnsToOthers) {
+TEST(PackedRuns, LeavesLongRowsAndColumnsToOthers) {
   EXPECT_FALSE(widens({{50, 64}, {64, 1}, {80, 1}}));
   const Cast columns{{500, 3}, {3, 1}, {1, 500}};
   EXPECT_TRUE(widens(columns));  // the smaller values are transposed
