@@ -17,7 +17,6 @@ constexpr std::int64_t tile_items = 64 * 64;    // of a rectangle that neither s
 constexpr std::int64_t short_row_items = 64;    // rows of the destination shorter than this are not made one by one
 constexpr std::int64_t column_items = 2048;
 constexpr std::int64_t small_panel_items = 64;  // a transpose of fewer takes longer to begin than to do
-constexpr std::int64_t near_items = 128;        // of a source, so far apart that each has a cache line of its own
 
 PairAxis take(PanelPlan& plan, std::size_t at) noexcept {
   const PairAxis taken = plan.rest[at];
@@ -26,6 +25,13 @@ PairAxis take(PanelPlan& plan, std::size_t at) noexcept {
             begin + static_cast<std::ptrdiff_t>(at));
   --plan.rest_size;
   return taken;
+}
+
+// Moves an axis of the rest towards the first; those it passes keep their order.
+void move_to(PanelPlan& plan, std::size_t from, std::size_t to) noexcept {
+  const auto begin = plan.rest.begin();
+  std::rotate(begin + static_cast<std::ptrdiff_t>(to), begin + static_cast<std::ptrdiff_t>(from),
+              begin + static_cast<std::ptrdiff_t>(from) + 1);
 }
 
 // Short rows that both sides hold in one piece are larger items.
@@ -119,14 +125,13 @@ void plan_steps(PanelPlan& plan) noexcept {
   if (at == plan.rest_size || items > tile_items / 16) return;
   plan.deep = take(plan, at);
   plan.deep_chunk = tile_items / items;
-  const auto begin = plan.rest.begin();
-  const auto end = begin + static_cast<std::ptrdiff_t>(plan.rest_size);
-  const auto longer = std::stable_partition(begin, end, [](const PairAxis& axis) { return axis.extent < few_items; });
-  plan.deep_at = static_cast<std::size_t>(longer - begin);
-  std::copy_backward(longer, end, end + 1);
-  *longer = {(plan.deep.extent + plan.deep_chunk - 1) / plan.deep_chunk, plan.deep.to_step * plan.deep_chunk,
-             plan.deep.from_step * plan.deep_chunk};
-  ++plan.rest_size;
+  plan.rest[plan.rest_size++] = {(plan.deep.extent + plan.deep_chunk - 1) / plan.deep_chunk,
+                                 plan.deep.to_step * plan.deep_chunk, plan.deep.from_step * plan.deep_chunk};
+  move_to(plan, plan.rest_size - 1, 0);
+  plan.deep_at = 0;
+  for (std::size_t axis = 1; axis < plan.rest_size; ++axis) {
+    if (plan.rest[axis].extent < few_items) move_to(plan, axis, plan.deep_at++);
+  }
 }
 
 void plan_rows(PanelPlan& plan, bool alone) noexcept {
@@ -136,8 +141,6 @@ void plan_rows(PanelPlan& plan, bool alone) noexcept {
   plan.inner_chunk = std::max<std::int64_t>(block_nbytes / itemsize, 1);
   const std::int64_t row = std::min(plan.inner.extent, plan.inner_chunk) * itemsize;
   plan.outer_chunk = std::max<std::int64_t>(panel_nbytes / row, 1);
-  // Walked along the outer axis, once for each item of the inner one.
-  if (!packed && plan.inner.extent < few_items) plan.outer_chunk = std::min(plan.outer_chunk, near_items);
 }
 
 }  // namespace
