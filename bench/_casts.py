@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tensorferry.bench import Inputs, Point
-from tensorferry.bench.cases._inputs import Array, as_array, as_tensor, named, numpy_dtype, torch_dtype
+from tensorferry.bench.cases._drawn import drawn_tensor
+from tensorferry.bench.cases._inputs import Array, as_array, as_tensor, named, numpy_dtype, random_tensor, torch_dtype
 from tensorferry.bench.cases._layouts import laid_out
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "EXACT_PAIRS",
     "PAIRS",
     "array_inputs",
+    "drawn_inputs",
     "involves_half",
     "nbytes_of_cast",
     "numpy_packed",
@@ -113,6 +115,13 @@ def tensor_inputs(
     t = laid_out(rng, nbytes, layout, source, low=_least(target))
     if t.is_floating_point() and (whole or target == "bool"):  # so that some are 0, which no random fraction is
         t.round_()
+    return named(t=t, a=as_array(t), **_names_of(source, target))
+
+
+def drawn_inputs(rng: np.random.Generator, shape: str, strides: str, dtype: str) -> Inputs:
+    """Return the same for a tensor whose layout was drawn at random."""
+    source, target = pair(dtype)
+    t = drawn_tensor(lambda count: random_tensor(rng, (count,), source, low=_least(target)), shape, strides)
     return named(t=t, a=as_array(t), **_names_of(source, target))
 
 

@@ -123,6 +123,8 @@ def test_settings_differ_and_can_be_written_to_a_file(case):
         assert set(point) <= {
             "nbytes",
             "layout",
+            "shape",
+            "strides",
             "dtype",
             "rows",
             "columns",
