@@ -17,7 +17,6 @@
 namespace ferry {
 
 inline constexpr std::int64_t line_nbytes = 64;
-inline constexpr std::int64_t short_row_items = 32;
 
 // Room for what is copied twice: rows of a transposed panel, and casts on their way past the caches.
 template <std::int64_t nbytes>
@@ -127,8 +126,9 @@ void by_rows(const PanelPlan& plan, const Panel& panel, Row&& row) {
 
 // Do both sides step along rows of few items, of which there are more?
 inline bool has_short_steps(const PanelPlan& plan) noexcept {
+  constexpr std::int64_t most_items = 32;
   const bool is_word = plan.to_itemsize <= 16 && std::has_single_bit(static_cast<std::uint64_t>(plan.to_itemsize));
-  return plan.path == CopyPath::steps && is_word && plan.inner.extent <= short_row_items &&
+  return plan.path == CopyPath::steps && is_word && plan.inner.extent <= most_items &&
          plan.inner.extent < std::max(plan.outer.extent, plan.deep.extent);
 }
 
